@@ -27,8 +27,8 @@ from google.protobuf.message import DecodeError, Message
 
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.otlp.json_codec import encode_json
-from hansard_collector.otlp.reexport import Reexport
 from hansard_collector.otlp.signals import CONTRACTS
+from hansard_collector.otlp.stored_records import Reexport
 from hansard_collector.pipeline.requests import (
     Encoding,
     Ingest,

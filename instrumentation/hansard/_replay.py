@@ -89,7 +89,8 @@ def _answer(call: Json, gate: Gate, answers: Answers) -> None:
     arguments = call["arguments"]
     if approval_id is None and call["state"] == "blocked":
         return  # refused finally: another program may give a result
-    if approval_id is None and _is_cut(arguments):
+    # With a secret cut out of them they are not those of the model.
+    if approval_id is None and _CUT.search(json.dumps(arguments, ensure_ascii=False)):
         _hold(call, answers, "arguments_cut", "secrets were cut out of its arguments")
         return
     try:
@@ -169,11 +170,6 @@ def _hold(
             "approval_id": approval_id,
         }
     )
-
-
-def _is_cut(arguments: Any) -> bool:
-    """Whether a secret was cut out of arguments: then they are not those of the model."""
-    return bool(_CUT.search(json.dumps(arguments, ensure_ascii=False)))
 
 
 class Replay:

@@ -8,7 +8,6 @@ HansardError
 │   ├── MemoryRefused        memory that may not be written, read or invalidated like this
 │   ├── MemoryUnavailable    the store or server of memory cannot be reached or is full
 │   ├── SpoolError           the disk spool cannot be read or written
-│   ├── PayloadError         a payload cannot be found, or is not what its digest says
 │   ├── ReplayUnavailable    the store or server of replays cannot be reached
 │   ├── TranscriptUnavailable  the store or server of transcripts cannot be reached
 │   └── GateError            a gate did not run a call; only in the last three it may have run
@@ -90,7 +89,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+    return sorted(name for name in (*globals(), *_LAZY) if not name.startswith("_"))
 
 
 class InstrumentationError(HansardError):
@@ -141,15 +140,17 @@ def refuse_async(name: str, function: object, instead: str = "a plain function")
         raise AsyncCallback(name, instead)
 
 
-class MemoryRefused(InstrumentationError):
-    """Memory that may not be written, read or invalidated like this; `code` is that of the API."""
+class _Refusal(InstrumentationError):
+    """What a store or server refuses, with its own code and details."""
 
-    def __init__(
-        self, code: str, message: str, details: Mapping[str, object] | None = None
-    ) -> None:
+    def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.details = dict(details or {})
+
+
+class MemoryRefused(_Refusal):
+    """Memory that may not be written, read or invalidated like this; `code` is that of the API."""
 
 
 class MemoryUnavailable(InstrumentationError):
@@ -162,12 +163,6 @@ class SpoolError(InstrumentationError):
     """The disk spool cannot be read or written."""
 
     code = "spool_error"
-
-
-class PayloadError(InstrumentationError):
-    """A payload cannot be found, or its bytes do not match its digest."""
-
-    code = "payload_error"
 
 
 class TranscriptUnavailable(InstrumentationError):
@@ -282,17 +277,12 @@ class NotApproved(GateError):
         self.approval = dict(approval)
 
 
-class DecisionConflict(GateError):
+class DecisionConflict(_Refusal, GateError):
     """Another program or person was first, or the call differs from the approved one.
 
     `code` is the store's: `already_claimed`, `arguments_changed`, `must_repropose`, `token_used`,
     `not_approved`, `already_decided`. `details` holds the first decision where there is one.
     """
-
-    def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.details = dict(details or {})
 
 
 class AwaitRequired(GateError):
@@ -383,17 +373,12 @@ class LazyResult(GateError):
         self.tool = tool
 
 
-class DecisionRefused(GateError):
+class DecisionRefused(_Refusal, GateError):
     """A decision was refused because of its sender; nothing ran.
 
     `code` is the store's: `credentials_required`, `self_approval`, `not_an_approver` (with the
     approvers in `details["requested_approvers"]`), `scope_missing`, `unauthenticated`.
     """
-
-    def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.details = dict(details or {})
 
 
 class OutcomeUnknown(GateError):

@@ -243,8 +243,14 @@ class WorkingMemory:
         """Write a slot; the writer is the program unless another one is named."""
         parent = self._step_context()
         fields = _without_none({**about, "chain": self._chain})
-        body = {**fields, "writer": writer, "memory_type": "working", "slot": slot}
-        return _written(write_as_step(parent, _with_times({**body, "content": _object(content)})))
+        body = {
+            **fields,
+            "writer": writer,
+            "memory_type": "working",
+            "slot": slot,
+            "content": content if isinstance(content, str | dict) else {"value": content},
+        }
+        return _written(write_as_step(parent, _with_times(body)))
 
     def get(self, slot: Slot, default: Any = None) -> Any:
         """Return a slot's content; the default if it is empty."""
@@ -305,11 +311,6 @@ def _recalled(body: Json) -> Recalled:
 
 def _written(body: Json) -> Remembered:
     return Remembered(body["memory"], {}, body["outcome"], body.get("conflicts", ()))
-
-
-def _object(content: Any) -> Any:
-    """Return content as a record stores it: a text or an object; a list, say, is its `value`."""
-    return content if isinstance(content, str | dict) else {"value": content}
 
 
 def _plain(content: Any) -> Any:

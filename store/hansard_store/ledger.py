@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import apsw
@@ -27,7 +27,7 @@ class SenderKey:
     user_agent: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class LedgerCount:
     """Items of one signal: received = stored + duplicate + rejected + opened + deleted."""
 
@@ -40,11 +40,6 @@ class LedgerCount:
     requests: int = 0
     refused: int = 0  # whole requests
     bytes: int = 0
-
-    def add(self, outcomes: Mapping[str, int]) -> None:
-        """Add what became of some items: column -> how many."""
-        for column, items in outcomes.items():
-            setattr(self, column, getattr(self, column) + items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +90,15 @@ class LedgerBatch:
     """
 
     redact: Callable[[str], str]
-    counts: dict[tuple[SenderKey, str], LedgerCount] = field(
-        default_factory=lambda: defaultdict(LedgerCount)
+    counts: dict[tuple[SenderKey, str], Counter[str]] = field(
+        default_factory=lambda: defaultdict(Counter)
     )
     addresses: dict[SenderKey, str] = field(default_factory=dict)
     dialects: dict[SenderKey, str] = field(default_factory=dict)
     refusals: list[RefusedItem] = field(default_factory=list)
 
-    def of(self, sender: SenderKey, signal: str, *, address: str) -> LedgerCount:
-        """Return the count to add to, of a sender and a signal."""
+    def of(self, sender: SenderKey, signal: str, *, address: str) -> Counter[str]:
+        """Return the count to add to, of a sender and a signal: by field of LedgerCount."""
         sender = self._clean(sender)
         self.addresses[sender] = address
         return self.counts[sender, signal]
@@ -113,7 +108,8 @@ class LedgerBatch:
         ids = {sender: self._sender(connection, sender, now_ns=now_ns) for sender in self.addresses}
         quarter_ns = now_ns - now_ns % QUARTER_NS
         for (sender, signal), count in self.counts.items():
-            connection.execute(_COUNT, (quarter_ns, ids[sender], signal, *astuple(count)))
+            sums = [count[column] for column in _COLUMNS]
+            connection.execute(_COUNT, (quarter_ns, ids[sender], signal, *sums))
         for refusal in self.refusals:
             row = (refusal.signal, refusal.code, refusal.message, refusal.items, refusal.size_bytes)
             connection.execute(_REFUSE, (refusal.time_ns, ids[refusal.sender], *row))
@@ -256,7 +252,7 @@ def ledger_lines(connection: apsw.Connection, *, since_ns: int, until_ns: int) -
 def _line(rows: Sequence[Any], *, first_ns: int, quarters: int) -> PeriodLine:
     received = [0] * quarters
     troubled = []
-    total = LedgerCount()
+    total: Counter[str] = Counter()
     for row in rows:
         # A clock that was set back can leave quarters after the end: they count in the last one.
         number = min((row[0] - first_ns) // QUARTER_NS, quarters - 1)
@@ -264,8 +260,8 @@ def _line(rows: Sequence[Any], *, first_ns: int, quarters: int) -> PeriodLine:
         received[number] += counts["received"]
         if counts["rejected"] or counts["refused"]:
             troubled.append(number)
-        total.add(counts)
-    return PeriodLine(*[*rows[0][1:8], total, tuple(received), tuple(troubled)])
+        total.update(counts)
+    return PeriodLine(*[*rows[0][1:8], LedgerCount(**total), tuple(received), tuple(troubled)])
 
 
 # What senders dropped before it was received, as they report it.

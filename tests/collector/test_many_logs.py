@@ -170,12 +170,14 @@ def _asked_in(path: Path) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if called not in ("records", "_logs"):
+        if called not in ("records", "_logs", "first_record"):
             continue
-        for given in node.args:
+        for given in node.args[:1] if called == "first_record" else node.args:
             inner = given.value if isinstance(given, ast.Starred) else given
             if isinstance(inner, ast.Constant):
                 yield inner.value
+            elif isinstance(inner, ast.Tuple):
+                yield from ast.literal_eval(inner)
             elif isinstance(inner, ast.Name) and inner.id.strip("_").isupper():
                 named = getattr(module, inner.id)
                 yield from [named] if isinstance(named, str) else named

@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard import semconv
-from hansard_collector.liveness import BAD_DROPPED, BAD_KEEPALIVE, SilenceWatch, tell_silence
+from hansard_collector.keepalives import BAD_DROPPED, BAD_KEEPALIVE, SilenceWatch, tell_silence
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.ledger import list_drops
 from hansard_store.runs.filters import RunFilter

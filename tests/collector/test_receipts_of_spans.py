@@ -267,7 +267,7 @@ def test_codes_that_are_not_known_here_are_kept_as_they_are(ingesting: Ingesting
     assert (kept.decision, kept.reason, kept.source_type) == ("summarise", "too_cold", "hologram")
     version, notes = ingesting.one("SELECT schema_version, notes FROM compilation")
     assert version == "7"
-    assert "told in version '7' of hansard.*" in notes
+    assert "sent in version '7' of hansard.*" in notes
 
 
 def test_a_compile_span_without_an_id_is_a_step_like_any_other(ingesting: Ingesting) -> None:

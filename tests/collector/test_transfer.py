@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from hansard_collector.derivation.rederivation import read_span
 from hansard_collector.otlp.json_codec import encode_json
-from hansard_collector.otlp.reexport import Reexport
+from hansard_collector.otlp.stored_records import Reexport
 from hansard_collector.transfer import export_store, import_files
 from hansard_store.maintenance.export import all_ids
 from hansard_store.verification.integrity import verify_store

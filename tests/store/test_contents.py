@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hansard_store.content.contents import ContentCutter, ContentWriter, read_content, read_list
+from hansard_store.content.large_values import ContentCutter, ContentWriter, read_content, read_list
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.errors import StoreCorruptError
 from tests.store.empty import empty_store

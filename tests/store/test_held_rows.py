@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_compiler.calls import Message
-from hansard_store.content.contents import ContentCutter
+from hansard_store.content.large_values import ContentCutter
 from hansard_store.database.compression import pack, pack_all
 from hansard_store.ingest.derived_rows import SpanProjection, TextProjection
 from hansard_store.ingest.otlp_records import large_values, restore_span

@@ -35,8 +35,7 @@ def test_what_was_received_is_the_sum_of_what_became_of_it(
         with store.batch() as batch:
             for outcome in outcomes:
                 count = batch.ledger.of(SENDER, "traces", address="127.0.0.1:9")
-                count.received += 1
-                setattr(count, outcome, getattr(count, outcome) + 1)
+                count.update(["received", outcome])
 
     after = sums(store)
 
@@ -54,7 +53,7 @@ def test_counts_of_one_quarter_share_a_row_and_of_two_do_not(store: StoreMaker) 
     for later_ns in (0, 1, QUARTER_NS):
         store.now_ns += later_ns
         with store.batch() as batch:
-            batch.ledger.of(SENDER, "traces", address="a").received += 1
+            batch.ledger.of(SENDER, "traces", address="a").update(received=1)
 
     assert [row[0] for row in store.db.execute("SELECT received FROM ledger")] == [2, 1]
 
@@ -62,7 +61,7 @@ def test_counts_of_one_quarter_share_a_row_and_of_two_do_not(store: StoreMaker) 
 def test_a_rolled_back_transaction_counts_nothing(store: StoreMaker) -> None:
     try:
         with store.batch() as batch:
-            batch.ledger.of(SENDER, "traces", address="a").received += 1
+            batch.ledger.of(SENDER, "traces", address="a").update(received=1)
             raise ZeroDivisionError
     except ZeroDivisionError:
         assert store.db.execute("SELECT count(*) FROM ledger").get == 0

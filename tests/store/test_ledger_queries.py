@@ -20,8 +20,7 @@ WEB = SenderKey("", "http", "curl/8")
 def count(store: StoreMaker, sender: SenderKey, signal: str, **items: int) -> None:
     with store.batch() as batch:
         counts = batch.ledger.of(sender, signal, address="127.0.0.1:5")
-        for name, number in items.items():
-            setattr(counts, name, getattr(counts, name) + number)
+        counts.update(items)
 
 
 def refuse(store: StoreMaker, code: str) -> None:

@@ -12,7 +12,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_store.content.contents import ContentCutter, ContentWriter
+from hansard_store.content.large_values import ContentCutter, ContentWriter
 from hansard_store.database.connections import open_for_ingest
 from hansard_store.errors import StoreCorruptError
 from hansard_store.ingest.otlp_records import (

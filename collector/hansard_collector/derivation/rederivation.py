@@ -21,7 +21,7 @@ from hansard_collector.dialects.engine.references import (
 )
 from hansard_collector.log_sessions.steps import made_mac
 from hansard_collector.otlp.any_value import attributes_dict, span_view
-from hansard_collector.otlp.reexport import Envelopes
+from hansard_collector.otlp.stored_records import Envelopes
 from hansard_collector.pipeline.preparation import PreparedLog, annotations_with_results, project
 from hansard_collector.pipeline.validation import repair_span, repaired_flags, span_times
 from hansard_store.errors import StoreCorruptError

@@ -16,7 +16,7 @@ from hansard_collector.dialects.engine.item_views import SpanView
 from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_collector.dialects.engine.normalisation import normalise
 from hansard_collector.dialects.engine.references import READ_BYTES, with_contents
-from hansard_collector.otlp.reexport import Envelopes
+from hansard_collector.otlp.stored_records import Envelopes
 from hansard_store.ingest.stored_spans import get_span_row
 
 

@@ -20,7 +20,7 @@ import apsw
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_collector.otlp.any_value import log_view
-from hansard_collector.otlp.reexport import Envelopes
+from hansard_collector.otlp.stored_records import Envelopes
 from hansard_collector.pipeline.preparation import log_columns, point_columns, single_points
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import need_space

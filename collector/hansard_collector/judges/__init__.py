@@ -21,7 +21,7 @@ __all__ = [
 
 
 def judges_from(settings: JudgeSettings) -> Judges:
-    """Return the judges that settings name; see `selection.judges_from`."""
-    from hansard_collector.judges import selection  # with the adapters of providers
+    """Return the judges that settings name; see `factory.judges_from`."""
+    from hansard_collector.judges import factory  # with the adapters of providers
 
-    return selection.judges_from(settings)
+    return factory.judges_from(settings)

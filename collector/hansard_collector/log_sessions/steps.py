@@ -22,10 +22,10 @@ from hansard_collector.log_sessions.marks import (
     step_id,
 )
 from hansard_collector.otlp.any_value import span_view
-from hansard_collector.otlp.reexport import Envelopes
+from hansard_collector.otlp.stored_records import Envelopes
 from hansard_collector.pipeline.preparation import project
 from hansard_collector.pipeline.validation import span_times
-from hansard_store.content.contents import ContentCutter, CutValue
+from hansard_store.content.large_values import ContentCutter, CutValue
 from hansard_store.ingest.otlp_records import large_values
 from hansard_store.ingest.session_logs import (
     PackedLog,

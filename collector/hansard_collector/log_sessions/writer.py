@@ -35,7 +35,7 @@ from hansard_collector.log_sessions.marks import (
 )
 from hansard_collector.log_sessions.steps import News, StepMaker
 from hansard_collector.otlp.any_value import log_view
-from hansard_collector.otlp.reexport import Envelopes
+from hansard_collector.otlp.stored_records import Envelopes
 from hansard_collector.pipeline.validation import bad_trace_id
 from hansard_store.ingest import session_logs
 from hansard_store.ingest.otlp_records import restore_log

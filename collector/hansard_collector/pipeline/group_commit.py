@@ -24,7 +24,7 @@ from hansard_collector.pipeline.requests import (
     without_frames,
 )
 from hansard_collector.pipeline.stages import Batch, BatchMark, Prepared
-from hansard_store.ledger import LedgerBatch, LedgerCount
+from hansard_store.ledger import LedgerBatch
 
 BATCH_ITEMS: Final = 512
 _PREPARE_S: Final = 0.25  # most time spent preparing one transaction: senders wait
@@ -41,7 +41,7 @@ class Job:
     batch: Batch
     future: Future[IngestResult]
     size_bytes: int  # of the body, which is dropped once it is decoded
-    count: LedgerCount = field(default_factory=LedgerCount)
+    count: Counter[str] = field(default_factory=Counter)
 
     @property
     def request(self) -> IngestRequest:
@@ -50,7 +50,7 @@ class Job:
     def acknowledge(self) -> None:
         """Answer the sender; all items are committed."""
         count, batch = self.count, self.batch
-        accepted = count.stored + count.duplicate + count.opened + count.deleted
+        accepted = sum(count[one] for one in ("stored", "duplicate", "opened", "deleted"))
         if not self.future.done():
             self.future.set_result(IngestResult(accepted, batch.rejected, batch.rejection()))
 
@@ -70,10 +70,7 @@ class Job:
         request, rejected = self.request, self.batch.rejected
         key = sender_key(request.sender, self.service)
         count = ledger.of(key, request.signal, address=request.sender.address)
-        count.requests += 1
-        count.bytes += self.size_bytes
-        count.received += rejected
-        count.rejected += rejected
+        count.update(requests=1, bytes=self.size_bytes, received=rejected, rejected=rejected)
         for reason, items in self.batch.reasons.items():
             list_refusal(ledger, key, self.refused("rejected_item", reason), items=items)
 
@@ -103,8 +100,7 @@ class Tally:
         request = self.job.request
         key = sender_key(request.sender, self.job.service)
         count = ledger.of(key, request.signal, address=request.sender.address)
-        count.received += self.outcomes.total()
-        count.add(self.outcomes)
+        count.update(self.outcomes, received=self.outcomes.total())
         if self.dialect:
             ledger.dialects[key] = self.dialect
 

@@ -429,7 +429,7 @@ class Pipeline:
         """End the transaction, and acknowledge the jobs that end in it."""
         self._store.commit()
         for tally in tallies:
-            tally.job.count.add(tally.outcomes)
+            tally.job.count.update(tally.outcomes)
         for job, item in chunk:
             if item is None:
                 job.acknowledge()

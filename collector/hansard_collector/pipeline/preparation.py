@@ -39,13 +39,13 @@ from hansard_collector.pipeline.validation import (
     span_times,
 )
 from hansard_store.annotations.rows import SpanAnnotation
-from hansard_store.content.contents import ContentCutter, CutValue
 from hansard_store.content.json_chunks import (
     MOST_CONTAINERS,
     MOST_ELEMENTS,
     MOST_PIECES_OF_ITEM,
     is_crowded,
 )
+from hansard_store.content.large_values import ContentCutter, CutValue
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.ingest.otlp_records import LargeValue, large_values
 from hansard_store.ingest.redactions import RemovedSecret

@@ -136,8 +136,7 @@ class Refusals:
             _write_one(ledger, one)
         for (key, signal), requests in self._more.items():
             count = ledger.of(key, signal, address="")
-            count.requests += requests
-            count.refused += requests
+            count.update(requests=requests, refused=requests)
 
 
 def sender_key(sender: RequestSender, service: str = "") -> SenderKey:
@@ -152,9 +151,7 @@ def _signal(refused: RefusedRequest) -> str:
 def _write_one(ledger: LedgerBatch, refused: RefusedRequest) -> None:
     key = sender_key(refused.sender)
     count = ledger.of(key, _signal(refused), address=refused.sender.address)
-    count.requests += 1
-    count.refused += 1
-    count.bytes += refused.size_bytes
+    count.update(requests=1, refused=1, bytes=refused.size_bytes)
     list_refusal(ledger, key, refused)
 
 

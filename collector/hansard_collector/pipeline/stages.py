@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-from hansard_collector.liveness import PreparedDrops, PreparedKeepalive, read_report
+from hansard_collector.keepalives import PreparedDrops, PreparedKeepalive, read_report
 from hansard_collector.otlp.any_value import attributes_dict
 from hansard_collector.otlp.signals import CONTRACTS
 from hansard_collector.payloads import PayloadStage, SentPayload

@@ -18,7 +18,7 @@ from hansard_collector.derivation.rederivation import (
     read_span,
     rederive_span,
 )
-from hansard_collector.liveness import PreparedDrops, PreparedKeepalive
+from hansard_collector.keepalives import PreparedDrops, PreparedKeepalive
 from hansard_collector.log_sessions.agents import AGENTS
 from hansard_collector.log_sessions.marks import SessionEvent
 from hansard_collector.log_sessions.writer import LogIds, SessionWriter

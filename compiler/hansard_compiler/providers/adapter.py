@@ -140,7 +140,7 @@ class Adapter:
         request = read_json(exchange.request)
         call = self.format.parse(response, request)
         _refuse_empty(call, response, exchange)
-        first_ms = exchange.time_to_first_chunk_ms if exchange.is_stream else None
+        first_ms = exchange.last.first_chunk_ms if exchange.is_stream and exchange.last else None
         timed = replace(call, time_to_first_token_ms=first_ms)
         return ProviderResponse(timed, response, exchange, shortfall=_shortfall(call, exchange))
 

@@ -30,7 +30,7 @@ from hansard.errors import (
     UnknownApproval,
 )
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.errors import HansardError, NotFoundError
+from hansard_compiler.errors import NotFoundError
 from hansard_compiler.retention_modes import RetentionMode
 
 if TYPE_CHECKING:
@@ -278,22 +278,16 @@ def _replayed(response: BackendResponse, kind: str, identifier: str) -> Json:
     """Return a body, or raise the server's error."""
     if response.is_ok:
         return response.body
-    from hansard_compiler.replay.errors import NotReplayable
-
-    code, message, details = error_of(response)
-    if code == NotReplayable.code:
-        raise _not_replayable(message, details)
-    if code == NotFoundError.code:
-        raise NotFoundError(kind, identifier)
-    raise ReplayUnavailable(f"the server says {code}: {message}")
-
-
-def _not_replayable(message: str, details: Json) -> HansardError:
     from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 
+    code, message, details = error_of(response)
+    if code == NotFoundError.code:
+        raise NotFoundError(kind, identifier)
+    if code != NotReplayable.code:
+        raise ReplayUnavailable(f"the server says {code}: {message}")
     reasons = {one.value: one for one in ReplayReason}
     reason = reasons.get(str(details.pop("reason", "")), ReplayReason.INTERNAL)
     replay_id = details.pop("replay_id", None)
     refusal = NotReplayable(reason, message.removeprefix(f"{reason.meaning}: "), **details)
     refusal.replay_id = replay_id if isinstance(replay_id, str) else None
-    return refusal
+    raise refusal

@@ -150,7 +150,10 @@ class HttpClient:
                 return self._exchanged(request)  # the server just closed the idle connection
             read = _read(response)
             broken.pop_all()
-        self._give_back(connection)
+        if connection.sock is None or len(self._idle) >= self._most_idle:
+            connection.close()
+        else:
+            self._idle.append(connection)
         return read
 
     def _connection(self, timeout_s: float) -> tuple[http.client.HTTPConnection, bool]:
@@ -174,12 +177,6 @@ class HttpClient:
         else:
             made = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
         return made, False
-
-    def _give_back(self, connection: http.client.HTTPConnection) -> None:
-        if connection.sock is None or len(self._idle) >= self._most_idle:
-            connection.close()
-        else:
-            self._idle.append(connection)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:

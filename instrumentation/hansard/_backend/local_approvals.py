@@ -158,6 +158,7 @@ _UNCHANGED: Final = (
 
 def _proposal(body: Json) -> Proposal:
     expires_s, required = body.get("expires_in_s"), body.get("approvals_required")
+    policy = body.get("policy") or {}  # what the proposer's own rules said
     unchanged = {name: body[name] for name in _UNCHANGED if body.get(name) is not None}
     return Proposal(
         tool=body["tool"],
@@ -167,7 +168,12 @@ def _proposal(body: Json) -> Proposal:
         lifetime_ns=HOUR_NS if expires_s is None else _ns("expires_in_s", expires_s),
         approvers=[Approver(one) for one in body.get("approvers") or ()],
         approvals_required=1 if required is None else required,
-        proposer_policy=_policy(body.get("policy") or {}),
+        proposer_policy=PolicyNote(
+            rule_ids=tuple(policy.get("rule_ids") or ()),
+            reason=policy.get("reason"),
+            obligations=tuple(policy.get("obligations") or ()),
+            receipts=tuple(policy.get("receipts") or ()),
+        ),
         **unchanged,
     )
 
@@ -176,16 +182,6 @@ def _ns(what: str, seconds: Any) -> int:
     if isinstance(seconds, bool):
         raise InvalidProposal(what, f"{what} is a number of seconds, not {seconds}")
     return int(seconds * _SECOND_NS)
-
-
-def _policy(policy: Json) -> PolicyNote:
-    """Return what the proposer's own rules said."""
-    return PolicyNote(
-        rule_ids=tuple(policy.get("rule_ids") or ()),
-        reason=policy.get("reason"),
-        obligations=tuple(policy.get("obligations") or ()),
-        receipts=tuple(policy.get("receipts") or ()),
-    )
 
 
 # ---- errors

@@ -76,7 +76,9 @@ def install(*, is_claude: bool, scope: str, write: bool, ask: bool) -> None:
     """
     if not is_claude:
         raise click.UsageError("name the agent: --claude-code; others: docs/hooks.md")
-    made = claude_code_hooks(_program(), asks=ask)
+    # By its path: an agent's PATH may be another one.
+    program = shutil.which(sys.argv[0]) or shutil.which("hansard") or "hansard"
+    made = claude_code_hooks(program, asks=ask)
     if not write:
         click.echo(json.dumps({"hooks": made}, indent=2))
         return
@@ -85,19 +87,15 @@ def install(*, is_claude: bool, scope: str, write: bool, ask: bool) -> None:
     click.echo(_merge_into(path, made), err=True)
 
 
-def _program() -> str:
-    """Return the command by its path: an agent's PATH may be another one."""
-    return shutil.which(sys.argv[0]) or shutil.which("hansard") or "hansard"
-
-
 def claude_code_hooks(program: str, *, asks: bool = False) -> dict[str, list[dict[str, Any]]]:
     """Return the `hooks` of Claude Code's settings; what may wait runs beside the agent."""
     found = {}
+    program = f'"{program}"' if " " in program else program
     for event, verb, has_matcher, is_async in _EVENTS:
         ask = " --ask" if asks and verb == PRE else ""
         command: dict[str, Any] = {
             "type": "command",
-            "command": f"{_quoted(program)} hook {verb}{ask}",
+            "command": f"{program} hook {verb}{ask}",
             "timeout": _TIMEOUT_S,
         }
         if is_async:
@@ -105,10 +103,6 @@ def claude_code_hooks(program: str, *, asks: bool = False) -> dict[str, list[dic
         matcher = {"matcher": "*"} if has_matcher else {}
         found[event] = [{**matcher, "hooks": [command]}]
     return found
-
-
-def _quoted(path: str) -> str:
-    return f'"{path}"' if " " in path else path
 
 
 def _merge_into(path: Path, made: dict[str, list[dict[str, Any]]]) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
 from itertools import takewhile
 from typing import Any, Final
 
@@ -91,6 +93,13 @@ def failure_of(error: object, *, kind: str = "error") -> ResponseFailure | None:
         return None
     named = text(found.get("type")) or text(found.get("code")) or kind
     return ResponseFailure(named, text(found.get("message")) or "")
+
+
+def _assembled(format: str, events: Iterable[ServerSentEvent]) -> Streamed:
+    """Return what events add up to, by a module of the formats."""
+    module = import_module(f"hansard_compiler.providers.formats.{format}")
+    found: Streamed = module.assemble(_objects(events))
+    return found
 
 
 def _objects(events: Iterable[ServerSentEvent]) -> Iterator[Body]:
@@ -245,10 +254,8 @@ def _chat_parts(sent: Body) -> list[Part]:
 def _chat_part(item: Any) -> list[Part]:
     sent = mapping(item)
     match sent.get("type"):
-        case "text":
-            return text_part(sent.get("text"))
-        case "refusal":
-            return text_part(sent.get("refusal"))
+        case "text" | "refusal" as key:
+            return text_part(sent.get(key))
         case "image_url":
             return [media_part("image", find(sent, "image_url.url"))]
         case "input_audio":
@@ -297,11 +304,9 @@ def _choice(choice: Body) -> Message:
 
 def _assemble_chat(events: Iterable[ServerSentEvent]) -> Streamed:
     """Add up the chunks; servers that leave `[DONE]` out still state why each choice ended."""
-    from hansard_compiler.providers.formats.openai_chat import assemble
-
     sent = list(events)
     chunks = list(takewhile(lambda event: not event.data.startswith("[DONE]"), sent))
-    found = assemble(_objects(chunks))
+    found = _assembled("openai_chat", chunks)
     return found if len(chunks) == len(sent) else replace(found, is_finished=True)
 
 
@@ -397,7 +402,7 @@ def _reasoning(item: Body) -> list[Part]:
 
 def _responses_part(item: Any) -> list[Part]:
     sent = mapping(item)
-    match sent.get("type"):
+    match sent.get("type", "message" if "content" in sent else None):
         case "input_text" | "output_text" | "text":
             return text_part(sent.get("text"))
         case "refusal":
@@ -409,8 +414,6 @@ def _responses_part(item: Any) -> list[Part]:
             return _file_part("document", sent.get("file_id"), where)
         case "message":  # instructions may be a list of input items
             return _parts(sent.get("content"), _responses_part)
-    if "content" in sent and "type" not in sent:
-        return _parts(sent.get("content"), _responses_part)
     return [dict(sent)] if sent else []
 
 
@@ -429,12 +432,6 @@ def _responses_response(body: Body) -> Response:
     parts = [part for item in items for part in item["parts"]]
     output: list[Message] = [{"role": "assistant", "parts": parts}] if parts else []
     return Response(known(own) | usage, output, failure_of(body.get("error")))
-
-
-def _assemble_response(events: Iterable[ServerSentEvent]) -> Streamed:
-    from hansard_compiler.providers.formats.openai_responses import assemble
-
-    return assemble(_objects(events))
 
 
 # --- Anthropic: messages --------------------------------------------------------------------------
@@ -528,12 +525,6 @@ def _messages_response(body: Body) -> Response:
     return Response(known(own) | usage, output if parts else [], failure_of(body.get("error")))
 
 
-def _assemble_message(events: Iterable[ServerSentEvent]) -> Streamed:
-    from hansard_compiler.providers.formats.anthropic_messages import assemble
-
-    return assemble(_objects(events))
-
-
 # --- which paths of which APIs are read -----------------------------------------------------------
 
 # Tokens that a provider counted without answering: they were not used and cost nothing.
@@ -546,7 +537,9 @@ def _count_response(body: Body) -> Response:
     return Response(known({COUNTED: counted}), failure=failure_of(body.get("error")))
 
 
-_RESPONSES: Final = Route("chat", _responses_request, _responses_response, _assemble_response)
+_RESPONSES: Final = Route(
+    "chat", _responses_request, _responses_response, partial(_assembled, "openai_responses")
+)
 # By the path that the client requests, before an address or a deployment is put before it.
 ROUTES: Final[Mapping[str, Mapping[str, Route]]] = {
     "openai": {
@@ -561,7 +554,11 @@ ROUTES: Final[Mapping[str, Mapping[str, Route]]] = {
     },
     "anthropic": {
         "/v1/messages": Route(
-            "chat", _messages_request, _messages_response, _assemble_message, "api_error"
+            "chat",
+            _messages_request,
+            _messages_response,
+            partial(_assembled, "anthropic_messages"),
+            "api_error",
         ),
         "/v1/messages/count_tokens": Route("count_tokens", _messages_request, _count_response),
     },

@@ -11,7 +11,7 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from hansard import semconv
-from hansard._clients.bodies import Attributes, Response, ResponseFailure, Route, body_of
+from hansard._clients.bodies import Attributes, ResponseFailure, Route, body_of
 from hansard._clients.exchange import ClientExchange
 from hansard._clients.guard import observing
 from hansard._tracing.context import entered, parent_context
@@ -204,7 +204,9 @@ class RecordedCall:
         if exchange is None:
             return
         self._set(exchange.response_attributes())
-        self._time_first_chunk(exchange)
+        if exchange.first_chunk_s is not None and exchange.is_events:
+            waited_s = exchange.first_chunk_s - self._start_s
+            self._set({semconv.TIME_TO_FIRST_CHUNK: round(waited_s, 6)})
         failure = self._take_response(exchange)
         if error is None and failure is not None:
             self._fail(failure)
@@ -219,27 +221,19 @@ class RecordedCall:
             return None
         kind = exchange.header("content-type").partition(";")[0].strip() or _JSON
         self._put(semconv.RESPONSE, body, media_type=kind)
-        response, is_whole = self._read(exchange, body)
+        if exchange.is_events and self._route.assemble is not None:
+            response, is_whole = self._route.read_stream(body)
+        else:
+            response, is_whole = self._route.read_response(body_of(body)), False
         self._set(response.attributes)
         self._content(semconv.OUTPUT_MESSAGES, response.output)
         self._note_cut(exchange, is_whole=is_whole)
         return response.failure
 
-    def _read(self, exchange: ClientExchange, body: bytes) -> tuple[Response, bool]:
-        """Return the response, and whether the provider came to its end."""
-        if exchange.is_events and self._route.assemble is not None:
-            return self._route.read_stream(body)
-        return self._route.read_response(body_of(body)), False
-
     def _note_cut(self, exchange: ClientExchange, *, is_whole: bool) -> None:
         """A stream that the program left before its end was cancelled; nothing failed."""
         if exchange.is_cut and not is_whole:
             self._set({semconv.CANCELLED: True})
-
-    def _time_first_chunk(self, exchange: ClientExchange) -> None:
-        if exchange.first_chunk_s is not None and exchange.is_events:
-            waited_s = exchange.first_chunk_s - self._start_s
-            self._set({semconv.TIME_TO_FIRST_CHUNK: round(waited_s, 6)})
 
     def _fail(self, failure: ResponseFailure) -> None:
         """The provider reported an error in its response; the client raised none."""

@@ -137,17 +137,14 @@ class _Reaper:
                     target=self._work, name="hansard-streams", daemon=True
                 )
                 self._thread.start()
-                self._end_with_process()
+                # Registered after `init` registered its own end, so it runs before it.
+                if not self._is_registered:
+                    self._is_registered = True
+                    atexit.register(self.close_all)
         key = id(exchange)
         self._open[key] = exchange
         end = weakref.finalize(stream, self._dropped.put, key)
         end.atexit = False  # `close_all` does it, at a known time
-
-    def _end_with_process(self) -> None:
-        # Registered after `init` registered its own end, so it runs before it.
-        if not self._is_registered:
-            self._is_registered = True
-            atexit.register(self.close_all)
 
     def _work(self) -> None:
         while True:

@@ -53,7 +53,10 @@ class PlacedProvider(_Wrapper):
 class _PlacedTracer(_Wrapper):
     def start_span(self, name: str, context: Context | None = None, *args: Any, **kw: Any) -> Any:
         span = self.inner.start_span(name, context or _call_context(), *args, **kw)
-        return _with_model(span)
+        attributes = getattr(span, "attributes", None) or {}
+        if _MODEL in attributes and semconv.REQUEST_MODEL not in attributes:
+            span.set_attribute(semconv.REQUEST_MODEL, attributes[_MODEL])
+        return span
 
     def start_as_current_span(
         self, name: str, context: Context | None = None, *args: Any, **kw: Any
@@ -64,10 +67,3 @@ class _PlacedTracer(_Wrapper):
 def _call_context() -> Context | None:
     outer = langchain.model_span() or llama_index.stream_place() or langchain.step_span()
     return None if outer is None else trace.set_span_in_context(outer)
-
-
-def _with_model(span: Any) -> Any:
-    attributes = getattr(span, "attributes", None) or {}
-    if _MODEL in attributes and semconv.REQUEST_MODEL not in attributes:
-        span.set_attribute(semconv.REQUEST_MODEL, attributes[_MODEL])
-    return span

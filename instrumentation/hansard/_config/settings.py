@@ -323,18 +323,14 @@ def _settle_endpoints(found: dict[str, Found]) -> None:
     is_grpc = "protocol" in found and found["protocol"].value == values.GRPC
     if base is None:
         base = Found(_GRPC_ENDPOINT if is_grpc else _HTTP_ENDPOINT, "default", 4)
-    address = _without_signal(base.value)
+    address = base.value
+    for path in _SIGNAL_PATHS:
+        address = address.removesuffix(path)
     found["endpoint"] = Found(address, base.source, base.level)
     for name, path in zip(("traces_endpoint", "logs_endpoint"), _SIGNAL_PATHS, strict=True):
         if name not in found:
             derived = address if is_grpc else address + path
             found[name] = Found(derived, base.source, base.level)
-
-
-def _without_signal(url: str) -> str:
-    for path in _SIGNAL_PATHS:
-        url = url.removesuffix(path)
-    return url
 
 
 def _add_authorization(found: dict[str, Found]) -> None:

@@ -136,7 +136,10 @@ class _Compiling:
         try:
             with self._span.running():
                 _check_names(self._options)
-                rules, decider = _policy(self._options.get("policy"))
+                rules: list[Json] | None = None
+                if (value := self._options.get("policy")) is not None:
+                    rules, policy = policy_of(value)
+                    decider = RuleDecider(policy)
                 ports = self._ports(decider if rules is None else None)
                 request = self._request(context, rules or [])
                 result = compile_context(request, replace(ports, policy=decider))
@@ -243,14 +246,3 @@ def _name_of(provider: str | Adapter) -> str:
 def _own_redactor() -> Redactor:
     """Return a redactor for a program that records nothing; its key is this process's alone."""
     return Redactor(os.urandom(32))
-
-
-# ---- policy
-
-
-def _policy(value: PolicyLike | None) -> tuple[list[Json] | None, RuleDecider | None]:
-    """Return the rules that travel with the request (None: none do), and who decides."""
-    if value is None:
-        return None, None
-    rules, policy = policy_of(value)
-    return rules, RuleDecider(policy)

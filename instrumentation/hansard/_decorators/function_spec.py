@@ -135,7 +135,9 @@ def tool_plan(
         semconv.TOOL_TYPE: "function",
     }
     if description is None:
-        description = _docstring_of(function)
+        text = getattr(_named_function(function), "__doc__", None)
+        if isinstance(text, str):
+            description = inspect.cleandoc(text)[:_MAX_DESCRIPTION_CHARS]
     keys = (semconv.TOOL_CALL_ARGUMENTS, semconv.TOOL_CALL_RESULT)
     span_name = f"{semconv.OP_EXECUTE_TOOL} {name}"
     return _plan(function, span_name, attributes, keys=keys, description=description, **more)
@@ -161,11 +163,12 @@ def _plan(
     description: str | None = None,
     agent: str | None = None,
 ) -> CallPlan:
+    module = str(getattr(_named_function(function), "__module__", "") or "")
     return CallPlan(
         span_name=span_name,
         attributes={
             **attributes,
-            semconv.CODE_FUNCTION_NAME: f"{_module_of(function)}.{qualified_name(function)}",
+            semconv.CODE_FUNCTION_NAME: f"{module}.{qualified_name(function)}",
             semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
         },
         parameters=_parameters_of(function, receives=receives, call_id=call_id),
@@ -218,12 +221,3 @@ def qualified_name(function: Callable[..., Any]) -> str:
     """Return a function's name with its class, without the functions around it."""
     name = str(getattr(_named_function(function), "__qualname__", "") or name_of(function))
     return name.rpartition(_LOCALS)[2]
-
-
-def _module_of(function: Callable[..., Any]) -> str:
-    return str(getattr(_named_function(function), "__module__", "") or "")
-
-
-def _docstring_of(function: Callable[..., Any]) -> str | None:
-    text = getattr(_named_function(function), "__doc__", None)
-    return inspect.cleandoc(text)[:_MAX_DESCRIPTION_CHARS] if isinstance(text, str) else None

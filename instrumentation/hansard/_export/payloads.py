@@ -60,7 +60,9 @@ class PayloadWriter:
 
     def _put(self, data: bytes, media_type: str, *, is_clean: bool) -> str:
         if self._pid != os.getpid():
-            self._after_fork()
+            self._pid = os.getpid()
+            self._lock = threading.Lock()
+            self.spool.after_fork()
         if self._mode is RetentionMode.REDACTED_PAYLOADS:
             if not is_clean:
                 data = self._redactor.redact_bytes(data, media_type).data
@@ -93,11 +95,6 @@ class PayloadWriter:
 
     def _lose(self, reason: DropReason) -> None:
         self.spool.lose(SpoolKind.PAYLOADS.signal, reason, 1)
-
-    def _after_fork(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self.spool.after_fork()
 
 
 def _digest_of(data: bytes) -> str:

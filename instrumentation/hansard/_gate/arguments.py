@@ -147,7 +147,8 @@ class _Copy:
             return [self.of(item, depth + 1) for item in value]
         if kind is dict and all(type(key) is str for key in value):
             return {_text(key): self.of(item, depth + 1) for key, item in value.items()}
-        raise ValueError(_what_is_wrong(kind))
+        wrong = {float: "it is not a finite number", int: "it is a number of over 4,096 bits"}
+        raise ValueError(wrong.get(kind, f"JSON has no form for {kind.__qualname__}"))
 
 
 def _text(text: str) -> str:
@@ -156,8 +157,3 @@ def _text(text: str) -> str:
     except UnicodeEncodeError:
         raise ValueError("it holds half a character (a lone surrogate)") from None
     return text
-
-
-def _what_is_wrong(kind: type) -> str:
-    messages = {float: "it is not a finite number", int: "it is a number of over 4,096 bits"}
-    return messages.get(kind, f"JSON has no form for {kind.__qualname__}")

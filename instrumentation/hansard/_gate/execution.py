@@ -21,7 +21,7 @@ from hansard._gate.arguments import Json, plain_copy
 from hansard._gate.flow import Flow, FlowStep, can_wait, ending
 from hansard._gate.interruption import may_have_run
 from hansard._gate.pending import Proposed
-from hansard._gate.policy import PolicyJudgement, judged
+from hansard._gate.policy import judged
 from hansard._gate.redaction import is_veiled
 from hansard._gate.tools import GatedTool, gated
 from hansard._gate.tracing import Mirror
@@ -135,7 +135,10 @@ def run_approved(
         )
     judgement = judged(gate.policy, tool, arguments, agent=approval.get("agent"))
     if judgement.is_denied:  # an edit, or newer rules
-        yield FlowStep(partial(decisions.note, _blocked(approval, arguments, judgement)), is_slow)
+        call = {name: approval.get(name) for name in ("tool", "agent", "run_id", "step_id")}
+        policy = {"rule_ids": judgement.rule_ids, "reason": judgement.reason}
+        event = {"type": "policy.blocked", "arguments": arguments, **call, **policy}
+        yield FlowStep(partial(decisions.note, event), is_slow)
         raise PolicyDenied(tool.name, judgement.reason, judgement.json())
     claim = yield FlowStep(
         lambda: decisions.claim(identity, {"arguments": arguments, "proposal_key": key}),
@@ -147,7 +150,7 @@ def run_approved(
         begun.add(identity)
     mirror.approval(approval)
     by = approver_names(approval) or str(approval.get("decided_by") or "")
-    mirror.event(semconv.EVENT_APPROVAL_CLAIMED, approval_id=identity, tool=tool.name, by=by)
+    mirror.event(semconv.EVENT_APPROVAL_CLAIMED, id=identity, tool=tool.name, by=by)
     claimed = _Claimed(gate, decisions, tool, arguments, identity, str(claim["claim_id"]), mirror)
     result = yield from claimed.run()
     changes = _changes(approval, known, arguments)
@@ -216,13 +219,6 @@ def _digest_of(result: Any) -> str | None:
 def _not_begun(claim: Json) -> Json:
     """Return the end of a claim that was granted after its caller had been cancelled."""
     return {"claim_id": str(claim["claim_id"]), "ok": False, "error": "cancelled before it began"}
-
-
-def _blocked(approval: Json, arguments: Json, judgement: PolicyJudgement) -> Json:
-    """Return the event of an approved call that rules deny."""
-    call = {name: approval.get(name) for name in ("tool", "agent", "run_id", "step_id")}
-    policy = {"rule_ids": judgement.rule_ids, "reason": judgement.reason}
-    return {"type": "policy.blocked", "arguments": arguments, **call, **policy}
 
 
 def _refuse_undecided(approval: Json) -> None:

@@ -81,7 +81,11 @@ class Gate(EnteredEitherWay):
         self.receipts: list[str] = []  # compilations that later calls came from
         self.waiting = _waiting
         self._agent = agent
-        self._policy = None if policy is None else _policy_of(policy)
+        self._policy: Policy | None = None
+        if policy is not None:
+            from hansard._context.policies import policy_of
+
+            self._policy = policy_of(policy)[1]
         self._decisions = decisions
 
     def with_tools(self, tools: Tools) -> Gate:
@@ -208,12 +212,6 @@ def gate_for(tool: GatedTool) -> Gate | None:
     if found is None and tool.effect == "write":
         raise NoConfirmation(tool.name)
     return found
-
-
-def _policy_of(policy: PolicyLike) -> Policy:
-    from hansard._context.policies import policy_of
-
-    return policy_of(policy)[1]
 
 
 _waiting = Waiting()

@@ -187,7 +187,7 @@ class _Call:
         self._mirror.approval(approval)
         self._mirror.event(
             semconv.EVENT_APPROVAL_REQUESTED,
-            approval_id=approval["approval_id"],
+            id=approval["approval_id"],
             tool=self._tool.name,
             reason=judgement.reason,
             rule_ids=judgement.rule_ids,

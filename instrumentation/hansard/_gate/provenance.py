@@ -44,10 +44,11 @@ class SeenValues:
         """Return the names of arguments whose value was not shown; none if nothing was shown."""
         if not self._texts:
             return []
-        return [name for name, value in arguments.items() if not self._knows(value)]
-
-    def _knows(self, value: Any) -> bool:
-        return all(self._holds(mark) for text in texts_in(value) for mark in marks_in(text))
+        return [
+            name
+            for name, value in arguments.items()
+            if not all(self._holds(mark) for text in texts_in(value) for mark in marks_in(text))
+        ]
 
     def _holds(self, mark: str) -> bool:
         folded = _folded(mark)

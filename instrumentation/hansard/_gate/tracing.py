@@ -59,15 +59,16 @@ class Mirror:
         self._set(semconv.APPROVAL_ARGUMENTS_HASH, approval.get("arguments_hash"))
 
     def event(self, name: str, **attributes: object) -> None:
-        """Add an event; attributes that are None or empty are left out."""
-        present = {key: one for key, one in attributes.items() if one not in (None, [], "")}
-        self._observed.add_event(name, {_key(key): one for key, one in present.items()})
+        """Add an event of the approval; attributes that are None or empty are left out."""
+        known = {key: one for key, one in attributes.items() if one not in (None, [], "")}
+        named = {f"hansard.approval.{key}": one for key, one in known.items()}
+        self._observed.add_event(name, named)
 
     def decided(self, approval: Mapping[str, Any]) -> None:
         """Record who decided, and how."""
         self.event(
             semconv.EVENT_APPROVAL_DECIDED,
-            approval_id=approval.get("approval_id"),
+            id=approval.get("approval_id"),
             status=approval.get("status"),
             by=approver_names(approval) or approval.get("decided_by"),
             reason=approval.get("reason"),
@@ -99,10 +100,6 @@ class Mirror:
     def _set(self, key: str, value: object) -> None:
         if value is not None:
             self._observed.set_attribute(key, value)
-
-
-def _key(name: str) -> str:
-    return semconv.APPROVAL_ID if name == "approval_id" else f"hansard.approval.{name}"
 
 
 def _links_to(step_id: str | None) -> tuple[Link, ...]:

@@ -128,19 +128,15 @@ def _write(body: bytes, data: str, *, time_ns: int) -> bool:
         beside = f"{folder}/.{name}"
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            _write_all(descriptor, body)
+            view = memoryview(body)
+            while view:
+                view = view[os.write(descriptor, view) :]
         finally:
             os.close(descriptor)
         os.rename(beside, f"{folder}/{name}")
     except OSError:
         return False
     return True
-
-
-def _write_all(descriptor: int, body: bytes) -> None:
-    view = memoryview(body)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def make_private(folder: str) -> None:

@@ -29,6 +29,7 @@ KINDS = {
     "stop": "stop",
     "session-end": "session_end",
 }
+_CLAUDE_CODE, _MESSAGE, _TEXT = "claude-code", "system-message", "text"  # forms of a warning
 _OPTIONS = ("--agent", "--data", "--form", "--threshold")
 _RECORDING_S = 10.0  # at most, for what is done after the agent was answered
 
@@ -89,11 +90,30 @@ def _handle(verb: str, options: dict[str, str]) -> None:
 
 
 def _rendered(evaluation: HookEvaluation, event: HookEvent, options: dict[str, str]) -> str:
-    from hansard._hooks.warning import FORMS, form_for, render
+    """Return the warning in the form that its reader understands; no part of the command is in it.
 
+    Claude Code (hooks reference, PreToolUse): `additionalContext` of `hookSpecificOutput` is added
+    to the model's context, `systemMessage` is shown to the person; without `permissionDecision` the
+    usual permission flow goes on. Gemini CLI's BeforeTool and Codex show `systemMessage`.
+    """
+    text = (
+        f"Hansard: this call may not be undone (score {evaluation.score:.2f}, warnings from "
+        f"{evaluation.threshold:.2f}): {evaluation.reason}. Make sure that it is what was asked "
+        "for, that it names the right target, and that there is a copy; otherwise ask first."
+    )
     form = options.get("--form")
-    form = form if form in FORMS else form_for(event.name)
-    return render(evaluation, form, asks="--ask" in options)
+    if form not in (_CLAUDE_CODE, _MESSAGE, _TEXT):
+        form = {"PreToolUse": _CLAUDE_CODE, "BeforeTool": _MESSAGE}.get(event.name, _TEXT)
+    if form == _TEXT:
+        return text + "\n"
+    import json
+
+    if form == _MESSAGE:
+        return json.dumps({"systemMessage": text}) + "\n"
+    specific = {"hookEventName": "PreToolUse", "additionalContext": text}
+    if "--ask" in options:
+        specific |= {"permissionDecision": "ask", "permissionDecisionReason": text}
+    return json.dumps({"systemMessage": text, "hookSpecificOutput": specific}) + "\n"
 
 
 def _print(text: str) -> None:

@@ -80,7 +80,8 @@ def make_record(
     if settings.retention == _METADATA_ONLY:
         content = {}
     elif redacts and settings.retention != _FULL and content:
-        content = _redacted(content, settings)
+        redactor = redactor_of(settings)
+        content = {key: redactor.redact_text(one, key=key).text for key, one in content.items()}
     values = {key: value for key, value in {**metadata, **content}.items() if value != ""}
     return _request(f"{PREFIX}{kind}", values, time_ns=time_ns, agent=agent)
 
@@ -130,11 +131,6 @@ def _error_of(event: HookEvent, response: Any) -> str:
             if isinstance(response.get(key), str) and response[key]:
                 return str(response[key])
     return "failed"
-
-
-def _redacted(content: dict[str, str], settings: HookSettings) -> dict[str, str]:
-    redactor = redactor_of(settings)
-    return {key: redactor.redact_text(value, key=key).text for key, value in content.items()}
 
 
 def redactor_of(settings: HookSettings) -> Redactor:

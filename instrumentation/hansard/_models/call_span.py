@@ -99,15 +99,12 @@ def _part(part: Part) -> list[Plain]:
     if isinstance(part, ToolResultPart):
         return [result_part(call_id=part.id, response=part.content)]
     if isinstance(part, MediaPart):
-        return [_media(part)]
+        kind = part.media_type
+        modality = (kind or "image/").partition("/")[0]
+        if part.data is not None:
+            return [blob_part(modality, mime_type=kind, content=part.data)]
+        return [media_part(modality, part.uri or part.payload, mime_type=kind)]
     return [part.value if isinstance(part.value, dict) else {"type": "other", "value": part.value}]
-
-
-def _media(part: MediaPart) -> Plain:
-    modality = (part.media_type or "image/").partition("/")[0]
-    if part.data is not None:
-        return blob_part(modality, mime_type=part.media_type, content=part.data)
-    return media_part(modality, part.uri or part.payload, mime_type=part.media_type)
 
 
 _JSON = "application/json"

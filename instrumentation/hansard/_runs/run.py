@@ -139,7 +139,7 @@ class Run(Open, ToolSteps):
                 made = self._begin_step(name, step_kind, metadata)
         if made is not None and input is not None:
             made.keep(semconv.INPUT, input)
-        step = Step(name, step_kind, made=made, on_end=self._note_end)
+        step = Step(name, step_kind, made=made, on_end=lambda step: self._steps.pop(id(step), None))
         if made is not None:
             self._steps[id(step)] = step
         return step.enter()
@@ -214,9 +214,6 @@ class Run(Open, ToolSteps):
             step.close(SpanEnd(left, left_open=True))
         if self._finish(outcome, semconv.OUTPUT, output):
             _open_runs.discard(self)
-
-    def _note_end(self, step: Step) -> None:
-        self._steps.pop(id(step), None)
 
     def __del__(self) -> None:
         if self._made is not None and self._made.is_open:

@@ -105,7 +105,7 @@ class Step(Open):
         made: OpenSpan | None,
         output_key: str = semconv.OUTPUT,
         call_id: str | None = None,
-        on_end: Callable[[Step], None] | None = None,
+        on_end: Callable[[Step], object] | None = None,
     ) -> None:
         super().__init__(made)
         self.name = name

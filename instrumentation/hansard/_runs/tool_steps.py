@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from opentelemetry.trace import Span, get_current_span
+from opentelemetry.trace import get_current_span
 
 from hansard import semconv
 from hansard._runs.step import Step
@@ -71,7 +71,9 @@ class ToolCalls:
         if call.call_id is not None:
             self._answered[trace, call.call_id] = None
             while len(self._answered) > MAX_ANSWERED:
-                self._forget_oldest()
+                # Another thread may add one between the two; then it is tried again.
+                with suppress(RuntimeError, StopIteration):
+                    self._answered.pop(next(iter(self._answered)), None)
 
     def is_answered(self, call_id: str | None, *, trace: str) -> bool:
         """Whether a call of this id was answered already."""
@@ -81,11 +83,6 @@ class ToolCalls:
         """Return the calls without a result, and forget them."""
         taken = (self._open.pop(number, None) for number in list(self._open))
         return [known.call for known in taken if known is not None]
-
-    def _forget_oldest(self) -> None:
-        # Another thread may add one between the two; then it is tried again.
-        with suppress(RuntimeError, StopIteration):
-            self._answered.pop(next(iter(self._answered)), None)
 
     def _take(self, calls: list[tuple[int, _Known]]) -> Step | None:
         for number, known in calls:
@@ -165,7 +162,11 @@ class ToolSteps(ABC):
             trace = _trace_of(context)
             call = self._calls.take(trace=trace, call_id=step.call_id, name=step.name or None)
             if call is None and self._calls.is_answered(step.call_id, trace=trace):
-                _tell_again(get_current_span(context), step.call_id)
+                # Its step has ended, so the parent records it.
+                with quietly("result"):
+                    get_current_span(context).add_event(
+                        semconv.EVENT_DUPLICATE_RESULT, {semconv.TOOL_CALL_ID: step.call_id or ""}
+                    )
                 return step
             if call is None:
                 call = self._begin(step, context, arguments=arguments, start_ns=_ago_ns(duration_s))
@@ -231,12 +232,6 @@ def _ago_ns(duration_s: Duration | None) -> int | None:
 def _leave_open(call: Step, status: Ended) -> None:
     call.span.set_attribute(semconv.TOOL_RECORDED_PART, "call")
     call.close(SpanEnd(status, left_open=True))
-
-
-def _tell_again(span: Span, call_id: str | None) -> None:
-    """A result for a call that has one: its step has ended, so the parent records it."""
-    with quietly("result"):
-        span.add_event(semconv.EVENT_DUPLICATE_RESULT, {semconv.TOOL_CALL_ID: call_id or ""})
 
 
 def _trace_of(context: Context) -> str:

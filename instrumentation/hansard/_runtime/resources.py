@@ -59,15 +59,9 @@ def program_name() -> str | None:
     """
     if hasattr(sys, "ps1"):
         return None
-    return _module_name() or _script_name()
-
-
-def _module_name() -> str | None:
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     name = "" if spec is None else spec.parent or spec.name
-    return None if name in ("", "__main__") else str(name)  # a folder or a zip is run as a script
-
-
-def _script_name() -> str | None:
+    if name not in ("", "__main__"):  # a folder or a zip is run as a script
+        return str(name)
     arguments = getattr(sys, "argv", None) or [""]  # an embedded interpreter may have none
     return None if arguments[0] in _NAMELESS else Path(arguments[0]).stem or None

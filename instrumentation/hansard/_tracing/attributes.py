@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hansard._runtime.recorder import Recorder
 
     Attributes = dict[str, AttributeValue | None]
-    from opentelemetry.util.types import AttributeValue
 
 MAX_KEYS: Final = 64
 MAX_TEXT_CHARS: Final = 4_096

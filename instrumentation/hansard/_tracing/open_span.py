@@ -165,12 +165,10 @@ class OpenSpan:
             "_OTHER" if kind is None else _redacted(self.recorder, semconv.ERROR_TYPE, kind)
         )
         self.span.set_attribute(semconv.ERROR_TYPE, error_type)
-        self.span.set_status(StatusCode.ERROR, None if error is None else self._message(error))
-
-    def _message(self, message: object) -> str | None:
-        if self.recorder.settings.retention is RetentionMode.METADATA_ONLY:
-            return None
-        return str(_redacted(self.recorder, "", text_of(message)))
+        message, mode = None, self.recorder.settings.retention
+        if error is not None and mode is not RetentionMode.METADATA_ONLY:
+            message = str(_redacted(self.recorder, "", text_of(error)))
+        self.span.set_status(StatusCode.ERROR, message)
 
 
 def _redacted(recorder: Recorder, key: str, value: AttributeValue) -> AttributeValue:

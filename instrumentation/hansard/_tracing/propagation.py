@@ -61,7 +61,9 @@ def context_of(headers: Headers) -> Context:
 
     current = current_context()
     try:
-        return propagate.extract(_lower(headers), context=current)
+        pairs = headers.items() if hasattr(headers, "items") else headers
+        lower = {_text(name).lower(): _text(value) for name, value in pairs}
+        return propagate.extract(lower, context=current)
     except Exception as error:
         warn_once("headers", "headers of an incoming request cannot be read: %s", safe_repr(error))
         return current
@@ -120,11 +122,6 @@ def _environment_names() -> dict[str, str]:
 
     fields = propagate.get_global_textmap().fields
     return {field.upper().replace("-", "_"): field for field in sorted(fields)}
-
-
-def _lower(headers: Headers) -> dict[str, str]:
-    pairs = headers.items() if hasattr(headers, "items") else headers
-    return {_text(name).lower(): _text(value) for name, value in pairs}
 
 
 def _text(value: object) -> str:

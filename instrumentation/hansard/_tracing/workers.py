@@ -110,14 +110,10 @@ def worker_initializer(**options: Any) -> Callable[[], None]:
     recorder = active()
     if recorder is None:
         return _start_nothing
-    return functools.partial(
-        _start_worker, {**recorder.settings.arguments, **options}, dict(inject()), _instrumented()
-    )
-
-
-def _instrumented() -> list[str]:
     switching = sys.modules.get("hansard._clients.instrument")
-    return [] if switching is None else switching.all_on()
+    instrumented = [] if switching is None else switching.all_on()
+    arguments = {**recorder.settings.arguments, **options}
+    return functools.partial(_start_worker, arguments, dict(inject()), instrumented)
 
 
 def _start_nothing() -> None:
@@ -197,14 +193,7 @@ class _Ending:
             os.kill(os.getpid(), number)
 
 
-class _Hook:
-    """What multiprocessing's own fork hook hangs on; it holds it weakly."""
-
-    def __init__(self) -> None:
-        self.is_set = False
-
-
-_hook = _Hook()
+_is_hooked = False
 
 
 def after_fork_in_child() -> None:
@@ -212,7 +201,9 @@ def after_fork_in_child() -> None:
 
     Its own start clears all finalizers, and then calls what is registered here.
     """
+    global _is_hooked
     util = sys.modules.get("multiprocessing.util")
-    if util is not None and not _hook.is_set:
-        _hook.is_set = True
-        util.register_after_fork(_hook, lambda _: finish_with_process())
+    if util is not None and not _is_hooked:
+        _is_hooked = True
+        # It holds its first argument weakly: a function of a module stays.
+        util.register_after_fork(finish_with_process, lambda finish: finish())

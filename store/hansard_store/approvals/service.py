@@ -16,11 +16,10 @@ from typing import Any
 import apsw
 
 from hansard_compiler.retention_modes import RetentionMode
-from hansard_store.approvals import decisions
-from hansard_store.approvals import execution as running
+from hansard_store.approvals import claims, decisions
 from hansard_store.approvals import proposals as proposing
 from hansard_store.approvals import rows as approvals
-from hansard_store.approvals.claims import lost_claims
+from hansard_store.approvals.claim_rows import lost_claims
 from hansard_store.approvals.errors import ActionBlocked, ClaimRefused, InvalidProposal
 from hansard_store.approvals.json import is_claimed
 from hansard_store.approvals.records import (
@@ -141,7 +140,7 @@ class ApprovalService(AuditService):
         """
         proposing.check_step(step_id)
         before = self.approval(approval_id)
-        running.require_proposer(before, proposal_key)
+        claims.require_proposer(before, proposal_key)
         note = self._ask(
             PolicyQuestion.about(before, arguments, before.policy.facts),
             who=self._requester(by or before.agent),
@@ -291,7 +290,7 @@ class ApprovalService(AuditService):
         Without `arguments` those of the record are returned, if it has them exactly. `lease_s`:
         without a result by then its outcome is unknown; None watches this process instead.
         """
-        bringing = running.Claiming(
+        bringing = claims.Claiming(
             arguments=arguments,
             token=token,
             proposal_key=proposal_key,
@@ -302,7 +301,7 @@ class ApprovalService(AuditService):
 
         def do(work: Work) -> ApprovalClaim | ApprovalRefusal:
             self._refuse_older(work)
-            return running.claim(work, approval_id, bringing)
+            return claims.claim(work, approval_id, bringing)
 
         return self._decide(do)
 
@@ -320,7 +319,7 @@ class ApprovalService(AuditService):
         """Record how a claimed action ended (None: unknown), and how it could be undone."""
         claim_id = claim if isinstance(claim, str) else claim.claim_id
         return self._write(
-            lambda work: running.finish(
+            lambda work: claims.finish(
                 work,
                 claim_id,
                 is_ok=ok,
@@ -347,14 +346,14 @@ class ApprovalService(AuditService):
         """
         who = self._decider(by)
         return self._decide(
-            lambda work: running.settle_outcome(
+            lambda work: claims.settle_outcome(
                 work, approval_id, who, outcome=outcome, note=note, result_ref=result_ref
             )
         )
 
     def recover(self) -> list[Approval]:
         """Mark what gone processes had claimed as of unknown outcome; call it at a start."""
-        return self._write(running.recover)
+        return self._write(claims.recover)
 
     def token(self, approval_id: str, proposal_key: str) -> str | None:
         """Return the token of an approved action to its proposer; None when there is none.
@@ -362,8 +361,8 @@ class ApprovalService(AuditService):
         Raises ClaimRefused for a wrong key.
         """
         approval = self.approval(approval_id)
-        running.require_proposer(approval, proposal_key)
-        return running.granted_token(self.keeper.key, approval, now_ns=self._clock())
+        claims.require_proposer(approval, proposal_key)
+        return claims.granted_token(self.keeper.key, approval, now_ns=self._clock())
 
     # ---- reading
 
@@ -375,7 +374,7 @@ class ApprovalService(AuditService):
                 found = self._expired(found)
             if found.execution.state == "claimed":
                 found = self._recovered(connection, found)
-            found = running.as_it_counts(connection, found, self._clock())
+            found = claims.as_it_counts(connection, found, self._clock())
             if not with_drafts:
                 return found
             return replace(found, drafts=drafts_of(self._open_log(connection), found))
@@ -485,7 +484,7 @@ class ApprovalService(AuditService):
             self._expired(one)
         with self._reading() as connection:
             found = read(connection) if over else found
-            return [running.as_it_counts(connection, one, now_ns) for one in found]
+            return [claims.as_it_counts(connection, one, now_ns) for one in found]
 
     def _expired(self, approval: Approval) -> Approval:
         try:

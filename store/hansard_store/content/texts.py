@@ -20,7 +20,7 @@ from hansard_compiler.calls import (
     message_json,
 )
 from hansard_compiler.canonical import canonical_bytes, canonical_json
-from hansard_store.content.contents import ContentWriter, read_content
+from hansard_store.content.large_values import ContentWriter, read_content
 from hansard_store.database.compression import pack_all, unpack
 from hansard_store.database.id_allocator import DigestNumbering, Numbering
 from hansard_store.database.stored_json import as_json, joined

@@ -11,7 +11,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from hansard_store.audit.seal_tables import last_id
-from hansard_store.content.contents import ContentWriter, log_user
+from hansard_store.content.large_values import ContentWriter, log_user
 from hansard_store.ingest.otlp_records import LargeValue, pack_record
 from hansard_store.runs.projection import RunWriter
 

@@ -24,7 +24,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_compiler.redaction.otlp import WITHOUT_TEXT
-from hansard_store.content.contents import ContentWriter, CutValue, read_content, read_list
+from hansard_store.content.large_values import ContentWriter, CutValue, read_content, read_list
 from hansard_store.database.compression import pack, unpack
 from hansard_store.errors import StoreCorruptError
 

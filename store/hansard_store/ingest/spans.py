@@ -22,7 +22,7 @@ from hansard_store.calls.duplicate_resolution import (
     uncounted_near,
 )
 from hansard_store.compilations import queries as compilations
-from hansard_store.content.contents import ContentWriter
+from hansard_store.content.large_values import ContentWriter
 from hansard_store.content.texts import TextWriter
 from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, Usage
 from hansard_store.ingest.in_memory_runs import Kin
@@ -30,8 +30,8 @@ from hansard_store.ingest.otlp_records import pack_record, record_of
 from hansard_store.ingest.span_input import Placed, ReceivedSpan, SpanOutcome
 from hansard_store.ingest.stored_spans import SpanRecordWriter
 from hansard_store.policy import checks as policy_checks
-from hansard_store.runs.projection import NO_ROOT, ROOT_FLAGS, Fact, RunState, RunWriter
-from hansard_store.runs.status import status_of_root
+from hansard_store.runs.projection import NO_ROOT, Fact, RunState, RunWriter
+from hansard_store.runs.status import take_root
 from hansard_store.search.indexes import IndexWriter
 from hansard_store.steps.flags import SpanFlag
 
@@ -521,7 +521,7 @@ def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjecti
     run.open_count += 1 if span.is_open else 0
     run.note((*span.notes, *made.notes), 1)
     _tell_times(run, span)
-    _tell_root(run, number, span, made)
+    take_root(run, number, span, made)
     at_ns, said_ns = span.sort_ns, span.end_ns or span.sort_ns
     for fact in _FIRST_FACTS:
         run.tell(fact, getattr(made, fact), span=number, at_ns=at_ns)
@@ -538,18 +538,3 @@ def _tell_times(run: RunState, span: ReceivedSpan) -> None:
     elif rank == run.times_rank:
         run.started_ns = min(run.started_ns, span.sort_ns)
         run.ended_ns = max(run.ended_ns, end_ns)
-
-
-def _tell_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
-    """Name and status come from the earliest root agent, else the earliest root.
-
-    Until a root has come, the earliest span stands in: a parent starts before its children.
-    """
-    rank = 2 if span.parent_span_id is not None else (0 if made.role == "agent" else 1)
-    better = (rank, span.sort_ns) < (run.root_rank, run.root_sort_ns)
-    if not better and run.root_span != number:
-        return
-    run.root_span, run.root_rank, run.root_sort_ns = number, rank, span.sort_ns
-    run.name = made.label or span.name
-    run.status = status_of_root(span.flags | made.flags, is_open=span.is_open)
-    run.root_flags = made.flags & ROOT_FLAGS

@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.calls import cross_trace_duplicates
 from hansard_store.calls.usage_rollup import follow_roots
-from hansard_store.content.contents import ContentWriter
+from hansard_store.content.large_values import ContentWriter
 from hansard_store.content.payloads import folder_of
 from hansard_store.content.texts import TextWriter
 from hansard_store.database.compression import pack

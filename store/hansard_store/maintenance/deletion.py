@@ -19,7 +19,7 @@ from hansard_store.annotations.rows import release_annotations
 from hansard_store.calls import cross_trace_duplicates
 from hansard_store.calls.usage_rollup import follow_roots
 from hansard_store.compilations.queries import release_receipts
-from hansard_store.content.contents import log_user
+from hansard_store.content.large_values import log_user
 from hansard_store.content.payload_uses import release_payloads
 from hansard_store.database.checkpoints import make_room
 from hansard_store.database.connections import without_foreign_keys

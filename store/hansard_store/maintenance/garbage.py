@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-from hansard_store.content.contents import text_user
+from hansard_store.content.large_values import text_user
 from hansard_store.content.payload_uses import drop_if_unused, remove_stray_files, unused_payloads
 from hansard_store.database.checkpoints import make_room
 from hansard_store.database.connections import without_foreign_keys

@@ -18,7 +18,7 @@ from hansard_compiler.canonical import content_digest
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.memory import EndApprovedMemory, WriteMemory
 from hansard_store.approvals import rows as approvals
-from hansard_store.approvals.claims import find_claim
+from hansard_store.approvals.claim_rows import find_claim
 from hansard_store.approvals.records import Approval, Status
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hansard_store.ingest.derived_rows import SpanProjection
+from hansard_store.ingest.span_input import ReceivedSpan
+from hansard_store.runs.projection import ROOT_FLAGS, RunState
 from hansard_store.steps.flags import SpanFlag
 
 # A span or run that is open and of which nothing came for so long gets no end any more (DESIGN §6).
@@ -94,3 +97,18 @@ def status_of_root(flags: int, *, is_open: bool) -> str:
     if flags & SpanFlag.CANCELLED:
         return "cancelled"
     return "error" if flags & SpanFlag.ERROR else "ok"
+
+
+def take_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
+    """Give a run the name and status of its earliest root agent, else of its earliest root.
+
+    Until a root has come, the earliest span stands in: a parent starts before its children.
+    """
+    rank = 2 if span.parent_span_id is not None else (0 if made.role == "agent" else 1)
+    better = (rank, span.sort_ns) < (run.root_rank, run.root_sort_ns)
+    if not better and run.root_span != number:
+        return
+    run.root_span, run.root_rank, run.root_sort_ns = number, rank, span.sort_ns
+    run.name = made.label or span.name
+    run.status = status_of_root(span.flags | made.flags, is_open=span.is_open)
+    run.root_flags = made.flags & ROOT_FLAGS

@@ -19,7 +19,7 @@ from hansard_store.audit.anchors import Anchors, accepted_heads, copy_folder
 from hansard_store.audit.daily_heads import verify_with_heads
 from hansard_store.audit.events import verify_events
 from hansard_store.audit.schema import alterations
-from hansard_store.content.contents import log_user, text_user
+from hansard_store.content.large_values import log_user, text_user
 from hansard_store.content.payloads import PayloadState, get_payload, payload_ref, verify_payload
 from hansard_store.content.texts import contents_of, read_message, read_text
 from hansard_store.database.compression import unpack

@@ -354,12 +354,12 @@ def test_a_call_without_an_id_is_paired_with_its_end(tmp_path: Path) -> None:
 
 
 MODEL = """
-from hansard_compiler.classifier import IRREVERSIBLE, Verdict
+from hansard_compiler.classifier import IRREVERSIBLE, ClassifierVerdict
 class Model:
     name = "model/1"
     def __call__(self, question):
         assert question.task == "irreversible"
-        return Verdict(IRREVERSIBLE, 0.9, "the model says so")
+        return ClassifierVerdict(IRREVERSIBLE, 0.9, "the model says so")
 class Broken:
     name = "broken/1"
     def __call__(self, question):

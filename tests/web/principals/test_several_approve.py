@@ -227,7 +227,7 @@ def test_two_tokens_that_read_alike_cannot_both_be_made(
     scopes = frozenset({Scope.DECIDE})
     principals.add(one, scopes, by=CLAIMED)
 
-    with pytest.raises(TokenNameConfusable, match="could not be told apart"):
+    with pytest.raises(TokenNameConfusable, match="could not be distinguished"):
         principals.add(other, scopes, by=CLAIMED)
     principals.revoke(one, by=CLAIMED)
     principals.add(other, scopes, by=CLAIMED)

@@ -35,7 +35,7 @@ from fastapi import FastAPI
 
 from hansard_collector.background import Background
 from hansard_collector.derivation.rebuild import rebuild_continuation
-from hansard_collector.liveness import SilenceWatch
+from hansard_collector.keepalives import SilenceWatch
 from hansard_collector.log_sessions.hook_spool import hook_spool_watch
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy

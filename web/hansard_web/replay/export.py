@@ -19,7 +19,7 @@ import orjson
 
 from hansard import __version__, semconv
 from hansard_collector.otlp.json_codec import encode_json
-from hansard_collector.otlp.reexport import Reexport
+from hansard_collector.otlp.stored_records import Reexport
 from hansard_collector.payloads import standing_of
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, ReplayReason

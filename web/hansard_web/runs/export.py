@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hansard_collector.otlp.json_codec import encode_json
-from hansard_collector.otlp.reexport import Reexport, slices
+from hansard_collector.otlp.stored_records import Reexport, slices
 from hansard_collector.transfer import ANNOTATIONS
 from hansard_store.annotations.queries import annotation_json, written_in_run
 from hansard_store.errors import InvalidQueryError

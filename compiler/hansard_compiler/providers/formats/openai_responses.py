@@ -86,6 +86,7 @@ class OpenAIResponses:
         if request.sampling.stop or request.sampling.seed is not None:
             raise NotRenderable("the Responses API takes neither stop sequences nor a seed")
         marks_system = self._marks_system(request)
+        prefix = (request.stable_prefix_hash or "").removeprefix("sha256:")
         body: Json = {"model": request.model}
         if request.system and not marks_system:
             body["instructions"] = "\n\n".join(request.system)
@@ -99,7 +100,7 @@ class OpenAIResponses:
                 "top_p": request.sampling.top_p,
                 "reasoning": _reasoning(request),
                 "text": _text_format(request.output_schema),
-                "prompt_cache_key": _cache_key(request.stable_prefix_hash),
+                "prompt_cache_key": prefix[:64] or None,
                 "previous_response_id": request.previous_response_id,
             }
         )
@@ -255,10 +256,6 @@ def _text_format(schema: Json | None) -> Json | None:
     if schema is None:
         return None
     return {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}}
-
-
-def _cache_key(prefix_hash: str | None) -> str | None:
-    return prefix_hash.removeprefix("sha256:")[:64] if prefix_hash else None
 
 
 # --- reading ----------------------------------------------------------------------------------

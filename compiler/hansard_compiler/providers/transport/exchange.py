@@ -102,10 +102,6 @@ class Exchange:
     def response_ref(self) -> str | None:
         return ref_of(self.response) if self.response else None
 
-    @property
-    def time_to_first_chunk_ms(self) -> float | None:
-        return self.last.first_chunk_ms if self.last else None
-
 
 @dataclass(frozen=True, slots=True)
 class ProviderResponse:

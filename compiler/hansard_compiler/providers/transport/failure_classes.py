@@ -101,8 +101,10 @@ def made(
 ) -> CallFailed:
     """Return a failure with what its last attempt says about a retry."""
     attempt = exchange.last
+    # Without secrets: a provider may repeat the key it does not accept.
+    clean = _redactor().redact_text(str(message)[:_MOST_CHARACTERS]).text
     return kind(
-        f"{exchange.provider}: {_clean(str(message))}",
+        f"{exchange.provider}: {clean}",
         http_status=http_status,
         provider_code=code,
         retry_after_s=retry_after_s(attempt.headers) if attempt else None,
@@ -152,11 +154,6 @@ def _kind(status: int, error: Mapping[str, Any]) -> type[CallFailed]:
 def _code(error: Mapping[str, Any]) -> str | None:
     code = error.get("code") or error.get("type")
     return code if isinstance(code, str) else None
-
-
-def _clean(message: str) -> str:
-    """Cut secrets: a provider may repeat the key it does not accept."""
-    return _redactor().redact_text(message[:_MOST_CHARACTERS]).text
 
 
 @lru_cache(maxsize=1)

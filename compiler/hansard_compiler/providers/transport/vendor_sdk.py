@@ -124,19 +124,17 @@ class OfficialWire:
         if attempt.status is not None and attempt.status >= 400:
             raise failure_of(exchange)
         if attempt.error is None and attempt.status is not None:
-            return self._judge_stream(exchange, problem)
+            error = _stream_error(exchange) if exchange.is_stream else None
+            if error is not None:
+                raise failure_in_stream(error, exchange)
+            if problem is not None:
+                raise made(failures.InvalidResponse, _problem_text(problem), exchange)
+            return
         if attempt.error is not None and "Timeout" in attempt.error:
             raise made(failures.TimedOut, f"no answer in time ({attempt.error})", exchange)
         is_cut = attempt.status is not None and exchange.is_stream
         kind = failures.StreamBroken if is_cut else failures.ConnectionFailed
         raise made(kind, f"the connection broke ({attempt.error})", exchange)
-
-    def _judge_stream(self, exchange: Exchange, problem: Exception | None) -> None:
-        error = _stream_error(exchange) if exchange.is_stream else None
-        if error is not None:
-            raise failure_in_stream(error, exchange)
-        if problem is not None:
-            raise made(failures.InvalidResponse, _problem_text(problem), exchange)
 
 
 class _Unreadable(Exception):

@@ -125,7 +125,8 @@ class Courier:
             response = self._upload(payloads[0])
             if response.outcome is not ExportOutcome.NOT_RECEIVED:
                 return response
-            if size_bytes > self._most_in_a_record():
+            most = _MOST_OVER_GRPC if self._settings.protocol == GRPC else _MOST_OVER_HTTP
+            if size_bytes > (_MOST_AT_HANSARD if self.is_hansard() else most):
                 return ExportResponse(
                     ExportOutcome.NOT_RECEIVED,
                     f"{response.reason}; it is too large for a log record there. Set http_endpoint "
@@ -148,11 +149,6 @@ class Courier:
         if response.outcome is ExportOutcome.NOT_RECEIVED:
             self._no_uploads_until_s = time.monotonic() + _UPLOAD_AGAIN_S
         return response
-
-    def _most_in_a_record(self) -> int:
-        if self.is_hansard():
-            return _MOST_AT_HANSARD
-        return _MOST_OVER_GRPC if self._settings.protocol == GRPC else _MOST_OVER_HTTP
 
     def is_hansard(self) -> bool:
         """Return whether the collector is Hansard; checked once for each time it is reached."""

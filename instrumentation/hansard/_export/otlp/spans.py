@@ -146,21 +146,11 @@ def _items(
     except DecodeError as error:
         raise ValueError(f"no {levels[2].replace('_', ' ')}: {error}") from None
     for outer in outers:
-        resource = _resource(outer)
+        resource = Resource(_attributes(outer.resource.attributes), outer.schema_url)
         for inner in getattr(outer, levels[1]):
-            scope = _scope(inner)
+            named, attributes = inner.scope, _attributes(inner.scope.attributes)
+            scope = InstrumentationScope(named.name, named.version, inner.schema_url, attributes)
             yield from ((one, resource, scope) for one in getattr(inner, levels[2]))
-
-
-def _resource(level: Any) -> Resource:
-    return Resource(_attributes(level.resource.attributes), level.schema_url)
-
-
-def _scope(level: Any) -> InstrumentationScope:
-    scope = level.scope
-    return InstrumentationScope(
-        scope.name, scope.version, level.schema_url, _attributes(scope.attributes)
-    )
 
 
 def _span(one: ProtoSpan, resource: Resource, scope: InstrumentationScope) -> MadeSpan:

@@ -100,13 +100,9 @@ def _commands(text: str, *, depth: int) -> Iterator[ShellCommand]:
             # With pipefail another command of the pipe may be the one that failed.
             is_alone = not is_piped and not (has_pipefail and one.before == "|")
             nonzero = tells and is_last and not stops and is_alone
-            nonzero = nonzero and _fails_last(operators, is_end=is_end)
+            # A failure of the list means that this command did not succeed.
+            nonzero = nonzero and (is_end if operators <= {"&&"} else operators == {"||"})
             yield from _inner(words, zero=zero, nonzero=nonzero, depth=depth)
-
-
-def _fails_last(operators: set[str], *, is_end: bool) -> bool:
-    """Return whether a failure of the list means that this command did not succeed."""
-    return is_end if operators <= {"&&"} else operators == {"||"}
 
 
 def _inner(

@@ -55,7 +55,10 @@ def class_of(text: str, paths: Mapping[str, Any], *, folder: str = "") -> str:
         return _class_in_home(parts[:1] if all_of_one else parts, paths)
     if path.startswith("/"):
         return _class_of_absolute(_parts(path), paths)
-    return _class_of_relative(_parts(path), paths)
+    parts = _parts(path)
+    if not parts or all(_is_all(name) or name == ".." for name in parts):
+        return HERE
+    return _class_of_name(parts, paths)
 
 
 def _parts(path: str) -> list[str]:
@@ -136,12 +139,6 @@ def _class_in_home(parts: list[str], paths: Mapping[str, Any]) -> str:
     found = _class_of_name(parts, paths)
     is_whole = len(parts) == 1 and "." not in parts[0]  # ~/projects
     return DATA if found == SOURCE and is_whole else found
-
-
-def _class_of_relative(parts: list[str], paths: Mapping[str, Any]) -> str:
-    if not parts or all(_is_all(name) or name == ".." for name in parts):
-        return HERE
-    return _class_of_name(parts, paths)
 
 
 def _class_of_name(parts: list[str], paths: Mapping[str, Any]) -> str:
