@@ -68,7 +68,7 @@ class LocalDecisions:
     ) -> Json:
         """Return an approval with its drafts as it stands: waiting is the caller's, who polls."""
         with _refusals():
-            return approval_json(self._store.approval(approval_id, with_drafts=True))
+            return dict(approval_json(self._store.approval(approval_id, with_drafts=True)))
 
     def approvals(self, **filters: Any) -> list[Json]:
         fields = {name: value for name, value in filters.items() if value is not None}
@@ -77,11 +77,11 @@ class LocalDecisions:
             if "status" in fields:
                 fields["status"] = (fields["status"],)
             found = self._store.approvals(ApprovalFilter(**fields), limit=limit)
-            return [approval_json(one) for one in found]
+            return [dict(approval_json(one)) for one in found]
 
     def decide(self, approval_id: str, verb: str, body: Json) -> Json:
         with _refusals():
-            return approval_json(self._decided(approval_id, verb, body))
+            return dict(approval_json(self._decided(approval_id, verb, body)))
 
     def _decided(self, approval_id: str, verb: str, body: Json) -> Approval:
         store, by, note = self._store, body.get("by") or ME, body.get("note")
@@ -129,7 +129,7 @@ class LocalDecisions:
                 approval_id=approval_id,
                 result_digest=body.get("result_digest"),
             )
-            return approval_json(ended)
+            return dict(approval_json(ended))
 
     def undo(self, approval_id: str, body: Json) -> Json:
         with _refusals():

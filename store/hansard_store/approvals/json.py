@@ -3,61 +3,187 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from hansard_compiler.calls import Json
-from hansard_store.approvals.records import Approval, Draft, Execution, Field, Status
+from pydantic import Field
+
+from hansard_store.approvals.records import (
+    Approval,
+    Draft,
+    Effect,
+    Execution,
+    ExecutionState,
+    Flag,
+    Outcome,
+    Status,
+)
 from hansard_store.audit.event_types import Actor, ChainReport, Head, StoredEvent
+from hansard_store.bodies import Body, BodyT, body_of
 from hansard_store.database.stored_json import json_of, own_copy
 from hansard_store.ids import short_id
-from hansard_store.principals.model import AUTHENTICATED, CLAIMED, is_same, person_text
+from hansard_store.principals.model import AUTHENTICATED, CLAIMED, Method, is_same, person_text
 from hansard_store.times import time_text
 
 
-def approval_json(approval: Approval) -> Json:
+class ShownField(Body):
+    """An argument as a person is shown it: nothing in its text is invisible."""
+
+    name: str
+    value: str
+    flag: Flag | None
+    flag_reason: str | None
+    is_truncated: Annotated[bool, Field(description="the value is longer than what is shown")]
+
+
+class DraftBody(Body):
+    revision: int
+    arguments: dict[str, Any]
+    description: str
+    by: str
+    at: str
+    note: str | None
+    note_by: str | None
+    note_is_claimed: Annotated[
+        bool, Field(description="nobody authenticated the name in `note_by`")
+    ]
+
+
+class ActionBody(Body):
+    tool: str
+    arguments: dict[str, Any]
+
+
+class ApproverBody(Body):
+    name: str
+    escalates_after_s: float | None
+    is_requested: bool
+
+
+class RecordedApproval(Body):
+    """One person's approval of the current draft."""
+
+    name: str
+    method: Method
+    at: str
+
+
+class PolicyNoteBody(Body):
+    effect: str | None
+    rule_ids: list[str]
+    reason: str | None
+    obligations: list[str]
+    check_id: int | None
+    receipts: list[str]
+
+
+class SettledBody(Body):
+    """What a person found of an outcome that nobody knew."""
+
+    by: str
+    method: Method
+    at: str
+    outcome: Outcome
+    note: Annotated[str, Field(description="how they know")]
+
+
+class ExecutionBody(Body):
+    state: ExecutionState
+    claimed_at: str | None
+    finished_at: str | None
+    result_ref: str | None
+    error: str | None
+    settled: SettledBody | None
+
+
+class ApprovalItem(Body):
+    """A pending action in its current state; arguments are without secrets."""
+
+    approval_id: str
+    short_id: str
+    status: Literal["awaiting", "revised", "approved", "rejected", "expired"]
+    tool: str
+    arguments: dict[str, Any]
+    arguments_hash: str
+    is_redacted: bool
+    must_repropose: Annotated[
+        bool, Field(description="only a caller with the exact arguments can run it")
+    ]
+    description: str
+    fields: list[ShownField]
+    effect: Effect
+    agent: str | None
+    run_id: str | None
+    step_id: str | None
+    channel: str | None
+    batch_id: str | None
+    undo_of: str | None
+    undo: ActionBody | None
+    revision: int
+    note: str | None
+    reason: str | None
+    drafts: Annotated[list[DraftBody] | None, Field(description="null in lists")]
+    created_at: str
+    updated_at: str
+    expires_at: str
+    requested_by: Annotated[
+        list[str], Field(description="principals that requested it; none decides")
+    ]
+    requested_method: Method | None
+    decided_by: str | None
+    decided_method: Annotated[Method | None, Field(description="how `decided_by` is known")]
+    decided_at: str | None
+    approvers: list[ApproverBody]
+    approvals_required: Annotated[int, Field(description="of distinct people")]
+    approvals_left: Annotated[int, Field(description="how many people more; 0 once it is decided")]
+    approved_by: Annotated[list[RecordedApproval], Field(description="of the current draft")]
+    policy: PolicyNoteBody
+    execution: ExecutionBody
+
+
+def approval_json(approval: Approval) -> ApprovalItem:
     """Return an approval; `drafts` is null where they were not requested."""
-    drafts = approval.drafts
-    return {
-        "approval_id": approval.approval_id,
-        "short_id": short_id(approval.approval_id),
-        "status": str(approval.status),
-        "tool": approval.tool,
-        "arguments": own_copy(approval.arguments),
-        "arguments_hash": approval.arguments_hash,
-        "is_redacted": approval.is_redacted,
-        "must_repropose": not approval.is_exact,
-        "description": approval.description,
-        "fields": [_field(one) for one in approval.fields],
-        "effect": approval.effect,
-        "agent": approval.agent,
-        "run_id": approval.run_id,
-        "step_id": approval.step_id,
-        "channel": approval.channel,
-        "batch_id": approval.batch_id,
-        "undo_of": approval.undo_of,
-        "undo": _undo(approval),
-        "revision": approval.revision,
-        "note": approval.note,
-        "reason": approval.reason,
-        "drafts": None if drafts is None else [_draft(one) for one in drafts],
-        "created_at": time_text(approval.created_ns),
-        "updated_at": time_text(approval.updated_ns),
-        "expires_at": time_text(approval.expires_ns),
-        "requested_by": list(approval.requested_by),
-        "requested_method": approval.requested_method,
-        "decided_by": approval.decided_by,
-        "decided_method": approval.decider_method,
-        "decided_at": time_text(approval.decided_ns),
-        "approvers": _approvers(approval),
-        "approvals_required": approval.approvals_required,
-        "approvals_left": approval.approvals_left,
-        "approved_by": [
-            {"name": one.name, "method": one.method or CLAIMED.method, "at": time_text(one.at_ns)}
+    return approval_body(ApprovalItem, approval)
+
+
+def approval_body(kind: type[BodyT], approval: Approval, **more: Any) -> BodyT:
+    """Return an approval as a body that has `more` than ApprovalItem."""
+    drafts, is_open = approval.drafts, approval.status is Status.AWAITING
+    return body_of(
+        kind,
+        approval,
+        short_id=short_id(approval.approval_id),
+        status=str(approval.status),
+        arguments=own_copy(approval.arguments),
+        must_repropose=not approval.is_exact,
+        fields=[
+            body_of(ShownField, one, flag_reason=one.why, is_truncated=one.is_cut)
+            for one in approval.fields
+        ],
+        undo=_undo(approval),
+        drafts=None if drafts is None else [_draft(one) for one in drafts],
+        decided_method=approval.decider_method,
+        approvers=[
+            body_of(
+                ApproverBody,
+                one,
+                escalates_after_s=None if one.within_ns is None else one.within_ns / 1e9,
+                is_requested=is_open and number < approval.asked,
+            )
+            for number, one in enumerate(approval.approvers)
+        ],
+        approved_by=[
+            body_of(
+                RecordedApproval,
+                one,
+                method=one.method or CLAIMED.method,
+                at=time_text(one.at_ns),
+            )
             for one in approval.grants
         ],
-        "policy": _policy(approval),
-        "execution": _execution(approval),
-    }
+        policy=body_of(PolicyNoteBody, approval.policy),
+        execution=_execution(approval.execution),
+        **more,
+    )
 
 
 def progress_text(approval: Approval) -> str:
@@ -93,120 +219,106 @@ def is_claimed(event: StoredEvent) -> bool:
     return method not in AUTHENTICATED or not is_same(str(body.get("principal")), event.who)
 
 
-def event_json(event: StoredEvent) -> Json:
+class AuditEvent(Body):
+    """An entry of the audit log; `contents` are drafts and notes that its body refers to."""
+
+    seq: int
+    time: str
+    late: bool
+    type: str
+    actor: Literal["agent", "me", "tool", "system"]
+    who: str
+    is_claimed: Annotated[
+        bool, Field(description="`who` is a name that a program gave, not authenticated")
+    ]
+    action: str
+    source: str
+    subject: str
+    approval_id: str | None
+    run_id: str | None
+    step_id: str | None
+    body: dict[str, Any]
+    contents: dict[str, Any]
+    prev_hash: str
+    hash: str
+
+
+class HeadItem(Body):
+    seq: int
+    hash: str
+    anchor: Annotated[str, Field(description="what to keep elsewhere, and to verify against")]
+
+
+class Broken(Body):
+    seq: int
+    problem: str
+
+
+class ChainReportBody(Body):
+    """What checking the chain found; without an anchor a cut end is not seen."""
+
+    valid: bool
+    checked: int
+    head: HeadItem
+    anchor: str | None
+    heads_checked: Annotated[int, Field(description="kept heads that it was held against")]
+    broken: Broken | None
+
+
+def event_json(event: StoredEvent) -> AuditEvent:
     """Return an event; `contents` are the drafts and notes that its body refers to."""
     run_id = event.trace_id.hex() if event.trace_id else None
-    return {
-        "seq": event.seq,
-        "time": time_text(event.time_ns),
-        "late": event.late,
-        "type": event.type,
-        "actor": event.actor,
-        "who": event.who,
-        "is_claimed": is_claimed(event),
-        "action": event.action,
-        "source": event.source,
-        "subject": event.subject,
-        "approval_id": event.approval_id.hex() if event.approval_id else None,
-        "run_id": run_id,
-        "step_id": f"{run_id}-{event.span_id.hex()}" if run_id and event.span_id else None,
-        "body": json_of(event.body),
-        "contents": own_copy(dict(event.contents)),
-        "prev_hash": event.prev_hash.hex(),
-        "hash": event.hash.hex(),
-    }
+    return body_of(
+        AuditEvent,
+        event,
+        time=time_text(event.time_ns),
+        is_claimed=is_claimed(event),
+        approval_id=event.approval_id.hex() if event.approval_id else None,
+        run_id=run_id,
+        step_id=f"{run_id}-{event.span_id.hex()}" if run_id and event.span_id else None,
+        body=json_of(event.body),
+        contents=own_copy(dict(event.contents)),
+        prev_hash=event.prev_hash.hex(),
+        hash=event.hash.hex(),
+    )
 
 
-def head_json(head: Head) -> Json:
+def head_json(head: Head) -> HeadItem:
     """Return the head of the chain; `anchor` is what to keep elsewhere."""
-    return {"seq": head.seq, "hash": head.hash.hex(), "anchor": head.text}
+    return body_of(HeadItem, head, hash=head.hash.hex(), anchor=head.text)
 
 
-def report_json(report: ChainReport) -> Json:
+def report_json(report: ChainReport) -> ChainReportBody:
     """Return what checking the chain found."""
-    broken = report.broken
-    return {
-        "valid": report.is_sound,
-        "checked": report.checked,
-        "head": head_json(report.head),
-        "anchor": report.anchor.text if report.anchor else None,
-        "heads_checked": report.heads_checked,
-        "broken": None if broken is None else {"seq": broken.seq, "problem": broken.problem},
-    }
+    return body_of(
+        ChainReportBody,
+        report,
+        valid=report.is_sound,
+        head=head_json(report.head),
+        anchor=report.anchor.text if report.anchor else None,
+        broken=report.broken and body_of(Broken, report.broken),
+    )
 
 
-def _field(one: Field) -> Json:
-    return {
-        "name": one.name,
-        "value": own_copy(one.value),
-        "flag": one.flag,
-        "flag_reason": one.why,
-        "is_truncated": one.is_cut,
-    }
+def _draft(one: Draft) -> DraftBody:
+    return body_of(DraftBody, one, arguments=own_copy(one.arguments), at=time_text(one.time_ns))
 
 
-def _draft(one: Draft) -> Json:
-    return {
-        "revision": one.revision,
-        "arguments": own_copy(one.arguments),
-        "description": one.description,
-        "by": one.by,
-        "at": time_text(one.time_ns),
-        "note": one.note,
-        "note_by": one.note_by,
-        "note_is_claimed": one.note_is_claimed,
-    }
-
-
-def _undo(approval: Approval) -> Json | None:
+def _undo(approval: Approval) -> ActionBody | None:
     if approval.undo is None:
         return None
     return {"tool": approval.undo["tool"], "arguments": own_copy(approval.undo["arguments"])}
 
 
-def _approvers(approval: Approval) -> list[Any]:
-    is_open = approval.status is Status.AWAITING
-    return [
-        {
-            "name": one.name,
-            "escalates_after_s": None if one.within_ns is None else one.within_ns / 1e9,
-            "is_requested": is_open and number < approval.asked,
-        }
-        for number, one in enumerate(approval.approvers)
-    ]
-
-
-def _policy(approval: Approval) -> Json:
-    note = approval.policy
-    return {
-        "effect": note.effect,
-        "rule_ids": list(note.rule_ids),
-        "reason": note.reason,
-        "obligations": list(note.obligations),
-        "check_id": note.check_id,
-        "receipts": list(note.receipts),
-    }
-
-
-def _execution(approval: Approval) -> Json:
-    ran = approval.execution
-    return {
-        "state": ran.state,
-        "claimed_at": time_text(ran.claimed_ns),
-        "finished_at": time_text(ran.finished_ns),
-        "result_ref": ran.result_ref,
-        "error": ran.error,
-        "settled": _settled(ran),
-    }
-
-
-def _settled(ran: Execution) -> Json | None:
-    if ran.settled_by is None:
-        return None
-    return {
-        "by": ran.settled_by,
-        "method": ran.settled_method or CLAIMED.method,
-        "at": time_text(ran.settled_ns),
-        "outcome": "ran" if ran.state == "done" else "did_not_run",
-        "note": ran.settled_note,
-    }
+def _execution(ran: Execution) -> ExecutionBody:
+    settled: SettledBody | None = None
+    if ran.settled_by is not None:
+        settled = body_of(
+            SettledBody,
+            by=ran.settled_by,
+            method=ran.settled_method or CLAIMED.method,
+            at=time_text(ran.settled_ns),
+            outcome="ran" if ran.state == "done" else "did_not_run",
+            note=ran.settled_note,
+        )
+    return body_of(ExecutionBody, ran, settled=settled)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hansard_web.policy import schemas as policy_models
+from hansard_web.policy import decider
+from hansard_web.policy import json as policy_models
 from hansard_web.sidecar import compiles, model_calls, runs
 from tests.web.answers import check_fits
 from tests.web.sidecar.conftest import Agent
@@ -57,17 +58,16 @@ def test_every_answer_of_policy_is_as_described(agent: Agent) -> None:
     explained = agent.tell("/v1/policy/explain", asked)
     rule_id = rules["rules"][0]["rule_id"]
 
-    policy_models.Checked.model_validate(checked)
-    policy_models.Explained.model_validate(explained)
-    policy_models.Rules.model_validate(rules)
-    policy_models.Rules.model_validate(agent.get("/v1/policy/rules"))
-    policy_models.Checks.model_validate(agent.get("/v1/policy/checks"))
-    policy_models.Versions.model_validate(agent.get("/v1/policy/versions"))
-    history = policy_models.Versions.model_validate(
-        agent.get(f"/v1/policy/versions?rule={rule_id}")
-    )
-    policy_models.VersionRules.model_validate(agent.get("/v1/policy/versions/1"))
-    assert len(history.items) == 1
+    check_fits(decider.Checked, checked)
+    check_fits(decider.Explained, explained)
+    check_fits(policy_models.Rules, rules)
+    check_fits(policy_models.Rules, agent.get("/v1/policy/rules"))
+    check_fits(policy_models.Checks, agent.get("/v1/policy/checks"))
+    check_fits(policy_models.Versions, agent.get("/v1/policy/versions"))
+    history = agent.get(f"/v1/policy/versions?rule={rule_id}")
+    check_fits(policy_models.Versions, history)
+    check_fits(policy_models.VersionRules, agent.get("/v1/policy/versions/1"))
+    assert len(history["items"]) == 1
 
 
 @pytest.mark.slow

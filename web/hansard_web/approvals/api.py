@@ -7,17 +7,16 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 from anyio import to_thread
 from fastapi import Header, Query
 from pydantic import WithJsonSchema
 from starlette.requests import Request
 
-from hansard_compiler.calls import Json
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.approvals.errors import ClaimRefused
-from hansard_store.approvals.json import approval_json
+from hansard_store.approvals.json import approval_body, approval_json
 from hansard_store.approvals.records import (
     EXECUTION_STATES,
     PENDING,
@@ -27,6 +26,7 @@ from hansard_store.approvals.records import (
     Status,
 )
 from hansard_store.approvals.rows import cursor_after, read_cursor, version_of
+from hansard_store.bodies import body_of
 from hansard_store.database.cursors import Page
 from hansard_store.errors import InvalidQueryError
 from hansard_store.principals.authority import ME
@@ -37,6 +37,13 @@ from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals import bodies
+from hansard_web.approvals.schemas import (
+    ApprovalBody,
+    ApprovedBatch,
+    Claimed,
+    ProposedBatch,
+    ProposedItem,
+)
 from hansard_web.approvals.worker import Accounts, AccountsDep
 from hansard_web.principals.dependencies import is_own_only
 
@@ -51,7 +58,7 @@ _PATH = "/v1/approvals/{approval_id}"
 
 @router.post(
     "/v1/approvals",
-    "approvals.schemas.Proposed",
+    "approvals.schemas.ProposedBody",
     "approvals.schemas.ProposedBatch",
     status=201,
 )
@@ -66,8 +73,8 @@ def propose(accounts: AccountsDep, request: bodies.Propose) -> ApiResponse:
         return ApiResponse(body, status_code=HTTPStatus.CREATED)
     made = accounts.store.propose_batch(proposals)
     items = [_proposed(one) for one in made]
-    body = {"batch_id": made[0].approval.batch_id, "items": items}
-    return ApiResponse(body, status_code=HTTPStatus.CREATED)
+    batch = body_of(ProposedBatch, batch_id=made[0].approval.batch_id, items=items)
+    return ApiResponse(batch, status_code=HTTPStatus.CREATED)
 
 
 @router.get("/v1/approvals", "approvals.schemas.Approvals")
@@ -110,7 +117,7 @@ def list_approvals(
     return page_answer(page, approval_json, waiting=accounts.store.waiting())
 
 
-@router.get(_PATH, "approvals.schemas.Approval")
+@router.get(_PATH, "approvals.schemas.ApprovalBody")
 async def get_approval(
     request: Request,
     accounts: AccountsDep,
@@ -147,7 +154,9 @@ async def get_approval(
     return ApiResponse(await to_thread.run_sync(_whole, accounts, full_id, proposal_key))
 
 
-@router.post(_PATH + "/approve", "approvals.schemas.Approval", "approvals.schemas.ApprovedBatch")
+@router.post(
+    _PATH + "/approve", "approvals.schemas.ApprovalBody", "approvals.schemas.ApprovedBatch"
+)
 def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> ApiResponse:
     """Grant an action; 409 with the first decision where somebody was first.
 
@@ -164,7 +173,8 @@ def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> Ap
         _refuse_of_one(body)
         # Without them: its proposer may have added to it since.
         granted = accounts.store.approve_batch(batch_id, by=by, revisions=body.revisions or {})
-        return ApiResponse({"batch_id": batch_id, "items": [approval_json(one) for one in granted]})
+        items = [approval_json(one) for one in granted]
+        return ApiResponse(body_of(ApprovedBatch, batch_id=batch_id, items=items))
     if body.revisions is not None:
         raise InvalidQueryError(
             "revisions", "revisions is of a batch: set `batch`, or give the `revision`"
@@ -181,7 +191,7 @@ def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> Ap
     )
 
 
-@router.post(_PATH + "/reject", "approvals.schemas.Approval")
+@router.post(_PATH + "/reject", "approvals.schemas.ApprovalBody")
 def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> ApiResponse:
     """End an action; nothing runs."""
     by = body.by or ME
@@ -191,7 +201,7 @@ def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> ApiR
     )
 
 
-@router.post(_PATH + "/revise", "approvals.schemas.Approval")
+@router.post(_PATH + "/revise", "approvals.schemas.ApprovalBody")
 def revise(accounts: AccountsDep, approval_id: str, body: bodies.Revise) -> ApiResponse:
     """Send an action back to its agent with a note."""
     by = body.by or ME
@@ -201,7 +211,7 @@ def revise(accounts: AccountsDep, approval_id: str, body: bodies.Revise) -> ApiR
     )
 
 
-@router.post(_PATH + "/repropose", "approvals.schemas.Approval")
+@router.post(_PATH + "/repropose", "approvals.schemas.ApprovalBody")
 def repropose(
     accounts: AccountsDep,
     approval_id: str,
@@ -245,16 +255,10 @@ def claim(
         holder="http",
         is_trusted=False,
     )
-    return ApiResponse(
-        {
-            "claim_id": taken.claim_id,
-            "arguments": taken.arguments,
-            "approval_id": taken.approval.approval_id,
-        }
-    )
+    return ApiResponse(body_of(Claimed, taken, approval_id=taken.approval.approval_id))
 
 
-@router.post(_PATH + "/result", "approvals.schemas.Approval")
+@router.post(_PATH + "/result", "approvals.schemas.ApprovalBody")
 def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) -> ApiResponse:
     """Tell how a claimed action ended, also after its outcome was believed unknown."""
     full_id = accounts.store.approval(approval_id).approval_id
@@ -270,7 +274,7 @@ def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) ->
     return _approval_answer(accounts, ended)
 
 
-@router.post(_PATH + "/settle", "approvals.schemas.Approval")
+@router.post(_PATH + "/settle", "approvals.schemas.ApprovalBody")
 def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> ApiResponse:
     """Say whether an action of unknown outcome had run; nothing runs by that.
 
@@ -286,7 +290,7 @@ def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> ApiR
     return _approval_answer(accounts, settled)
 
 
-@router.post(_PATH + "/undo", "approvals.schemas.Proposed", status=201)
+@router.post(_PATH + "/undo", "approvals.schemas.ProposedBody", status=201)
 def undo(accounts: AccountsDep, approval_id: str, body: bodies.Undo) -> ApiResponse:
     """Propose the action that undoes an executed one; it is approved like any other."""
     made = accounts.store.undo(approval_id, by=body.by or ME)
@@ -317,10 +321,11 @@ def _require_own(accounts: Accounts, approval_id: str, proposal_key: str | None)
     )
 
 
-def _whole(accounts: Accounts, approval_id: str, proposal_key: str | None) -> Json:
+def _whole(accounts: Accounts, approval_id: str, proposal_key: str | None) -> ApprovalBody:
     """Return an approval with its drafts; for its proposer the token, once there is one."""
-    body = approval_json(accounts.store.approval(approval_id, with_drafts=True))
-    body["memories"] = [one.memory_id for one in accounts.store.memories(approval_id)]
+    approval = accounts.store.approval(approval_id, with_drafts=True)
+    memories = [one.memory_id for one in accounts.store.memories(approval_id)]
+    body = approval_body(ApprovalBody, approval, memories=memories)
     if proposal_key is not None:
         try:
             body["token"] = accounts.store.token(approval_id, proposal_key)
@@ -329,14 +334,14 @@ def _whole(accounts: Accounts, approval_id: str, proposal_key: str | None) -> Js
     return body
 
 
-def _proposed(made: Proposed) -> dict[str, Any]:
+def _proposed(made: Proposed) -> ProposedItem:
     # Its first draft is all there is, and it is above: the log need not be asked.
-    approval = replace(made.approval, drafts=None)
-    return {
-        **approval_json(approval),
-        "proposal_key": made.proposal_key,
-        "replaced": list(made.replaced),
-    }
+    return approval_body(
+        ProposedItem,
+        replace(made.approval, drafts=None),
+        proposal_key=made.proposal_key,
+        replaced=list(made.replaced),
+    )
 
 
 def _wait_s(text: str | None) -> float:

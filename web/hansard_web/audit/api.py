@@ -80,7 +80,7 @@ def note(accounts: AccountsDep, body: NoteEvent) -> ApiResponse:
     return ApiResponse({"seq": note_event(accounts.store, fields)}, status_code=HTTPStatus.CREATED)
 
 
-@router.get("/v1/events/head", "approvals.schemas.Head")
+@router.get("/v1/events/head", "approvals.schemas.HeadBody")
 def head(accounts: AccountsDep) -> ApiResponse:
     """Return the end of the chain: kept elsewhere, it proves that nothing before it changed."""
     return ApiResponse(head_json(accounts.store.head()))

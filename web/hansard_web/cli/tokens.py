@@ -12,7 +12,7 @@ from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.principals.model import CLAIMED, Scope, scopes_text
 from hansard_store.principals.service import NamedToken, Principals
-from hansard_web.api.values import stored_fields, time_text
+from hansard_store.times import time_text
 from hansard_web.cli.base import (
     CommandGroup,
     json_option,
@@ -115,9 +115,12 @@ def _token_json(one: NamedToken) -> Json:
     return {
         "name": one.name,
         "scopes": sorted(one.scopes),
-        **stored_fields(one, "has_secret created_at created_by"),
+        "has_secret": one.has_secret,
+        "created_at": time_text(one.created_ns),
+        "created_by": one.created_by,
         "last_used_at": time_text(one.used_ns or None),
-        **stored_fields(one, "revoked_at revoked_by"),
+        "revoked_at": time_text(one.revoked_ns),
+        "revoked_by": one.revoked_by,
     }
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from http import HTTPStatus
+from typing import Annotated
 
 from anyio import to_thread
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from hansard_collector.payloads import store_payload as store_prepared
+from hansard_store.bodies import Answer, body_of
 from hansard_store.content.payloads import (
     Payload,
     checked_file,
@@ -35,6 +38,17 @@ _UNTRUSTED = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cache-Control": "private, max-age=31536000, immutable",
 }
+
+
+class StoredPayload(Answer):
+    """`stored_ref` differs from `ref` where retention took something out."""
+
+    ref: str
+    stored: bool
+    stored_ref: str | None
+    size: int
+    redacted: str | None
+    reason: Annotated[str | None, Field(description="why nothing was kept")]
 
 
 @router.get(
@@ -74,8 +88,8 @@ def _headers(payload: Payload) -> dict[str, str]:
 # async: the body is read as it comes in, and refused as soon as it is too large.
 @router.put(
     "/v1/payloads/{ref}",
-    responses=answers("api.schemas.StoredPayload", description="known, or not kept")
-    | answers("api.schemas.StoredPayload", status=201, description="stored"),
+    responses=answers("payloads.api.StoredPayload", description="known, or not kept")
+    | answers("payloads.api.StoredPayload", status=201, description="stored"),
     openapi_extra={"requestBody": {"content": {BINARY: {}}, "required": True}},
 )
 async def store_payload(site: SiteDep, ref: PayloadRef, request: Request) -> ApiResponse:
@@ -108,14 +122,13 @@ def _store(site: Site, digest: bytes, data: bytes, media_type: str) -> ApiRespon
     )
     is_new = made is not None and store_prepared(site.folder, made)
     stored = None if made is None else made.payload
-    return ApiResponse(
-        {
-            "ref": payload_ref(digest),
-            "stored": stored is not None,
-            "stored_ref": None if stored is None else stored.ref,
-            "size": len(data) if stored is None else stored.size,
-            "redacted": None if stored is None else stored.redacted,
-            "reason": retention.mode.value if stored is None else None,
-        },
-        status_code=HTTPStatus.CREATED if is_new else HTTPStatus.OK,
+    body = body_of(
+        StoredPayload,
+        ref=payload_ref(digest),
+        stored=stored is not None,
+        stored_ref=None if stored is None else stored.ref,
+        size=len(data) if stored is None else stored.size,
+        redacted=None if stored is None else stored.redacted,
+        reason=retention.mode.value if stored is None else None,
     )
+    return ApiResponse(body, status_code=HTTPStatus.CREATED if is_new else HTTPStatus.OK)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Annotated
 
@@ -23,11 +24,12 @@ from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.queries import read_numbered
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
-from hansard_web.api.values import Body
 from hansard_web.app.site import SiteDep
 from hansard_web.policy.bodies import PolicyInput, PutRules
 from hansard_web.policy.decider import PolicyDeciderDep
 from hansard_web.policy.json import (
+    RuleVersionBody,
+    Version,
     check_body,
     rule_version_body,
     rules_body,
@@ -43,7 +45,7 @@ router = NounRouter("policy", route_class=JsonRoute)
 _ETAG = re.compile(r'(?:W/)?"([0-9]{1,18})"|([0-9]{1,18})', re.ASCII)
 
 
-@router.post("/v1/policy/check", "policy.schemas.Checked", "policy.schemas.Explained")
+@router.post("/v1/policy/check", "policy.decider.Checked", "policy.decider.Explained")
 def check_policy(policy: PolicyDeciderDep, body: PolicyInput) -> ApiResponse:
     """Ask whether a tool may be called, or an item be seen; the check is recorded.
 
@@ -54,19 +56,19 @@ def check_policy(policy: PolicyDeciderDep, body: PolicyInput) -> ApiResponse:
     return ApiResponse(policy.check(body, now_ns=time.time_ns()))
 
 
-@router.post("/v1/policy/explain", "policy.schemas.Explained")
+@router.post("/v1/policy/explain", "policy.decider.Explained")
 def explain_policy(policy: PolicyDeciderDep, body: PolicyInput) -> ApiResponse:
     """Tell how every rule comes out for a hypothetical call or item. Nothing is recorded."""
     return ApiResponse(policy.explain(body))
 
 
-@router.get("/v1/policy/rules", "policy.schemas.Rules")
+@router.get("/v1/policy/rules", "policy.json.Rules")
 def rules_in_force(policy: PolicyDeciderDep) -> ApiResponse:
     """Return the rule sets in force; the ETag is the version to name when they are replaced."""
     return _rules_answer(policy.rules.shown())
 
 
-@router.put("/v1/policy/rules", "policy.schemas.Rules")
+@router.put("/v1/policy/rules", "policy.json.Rules")
 def put_rules(
     policy: PolicyDeciderDep,
     request: Request,
@@ -86,7 +88,7 @@ def put_rules(
     return _rules_answer(policy.rules.replace(sets, expected=expected, actor=_actor(request)))
 
 
-@router.get("/v1/policy/versions", "policy.schemas.Versions")
+@router.get("/v1/policy/versions", "policy.json.Versions")
 def policy_versions(
     site: SiteDep,
     limit: Limit,
@@ -95,7 +97,7 @@ def policy_versions(
 ) -> ApiResponse:
     """List the versions of the rules, the newest first."""
 
-    def read(before: int) -> list[Body]:
+    def read(before: int) -> Sequence[Version | RuleVersionBody]:
         with site.readers.read() as connection:
             if rule is None:
                 versions = list_policies(connection, before=before, limit=limit)
@@ -109,14 +111,14 @@ def policy_versions(
     )
 
 
-@router.get("/v1/policy/versions/{number}", "policy.schemas.VersionRules")
+@router.get("/v1/policy/versions/{number}", "policy.json.VersionRules")
 def policy_version(site: SiteDep, number: Annotated[int, Path(ge=1, lt=1 << 63)]) -> ApiResponse:
     """Return the rule sets of one version, as they were given."""
     with site.readers.read() as connection:
         return ApiResponse(version_rules(connection, number))
 
 
-@router.get("/v1/policy/checks", "policy.schemas.Checks")
+@router.get("/v1/policy/checks", "policy.json.Checks")
 def policy_checks(
     site: SiteDep,
     limit: Limit,

@@ -30,7 +30,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.store import find_store, lent_readers, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
 from hansard_web.policy.bodies import PolicyInput
-from hansard_web.policy.decider import decision_body
+from hansard_web.policy.decider import Decision, decision_body
 from hansard_web.policy.json import rule_version_body, rules_body, version_body
 from hansard_web.policy.service import PolicyService, read_file
 
@@ -85,7 +85,7 @@ def check(*, as_json: bool, **options: Any) -> None:
         folder = find_store(options.get("data"))
         retention = Retention.of(folder, config.retention)
         number = record_check(folder, check_row(retention, made, now_ns=time.time_ns()))
-        body = {"check_id": number, **decision_body(made.json(), made)}
+        body = {"check_id": number, **decision_body(Decision, made.json())}
     print_answer(body, lambda body: print_facts(_decision(body)), as_json=as_json)
     if not body["allowed"]:
         raise click.exceptions.Exit(1)
@@ -177,7 +177,8 @@ def history(*, rule_id: str | None, as_json: bool, **options: Any) -> None:
     """
     with reading(options.get("data")) as connection:
         if rule_id is None:
-            items = [version_body(one) for one in list_policies(connection, limit=500)]
+            versions = list_policies(connection, limit=500)
+            items: Sequence[Mapping[str, Any]] = [version_body(one) for one in versions]
         else:
             items = [rule_version_body(one) for one in rule_history(connection, rule_id, limit=500)]
     if as_json:
@@ -232,14 +233,14 @@ def _json(text: str) -> Any:
         raise ConfigError(f"--arguments is not JSON: {error}") from None
 
 
-def _decision(body: Json) -> list[tuple[str, str]]:
+def _decision(body: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [("effect", body["effect"]), ("why", body["reason"])]
     if body["obligations"]:
         facts.append(("to be met", ", ".join(body["obligations"])))
     return facts
 
 
-def _print_rows(bodies: Sequence[Json], fields: Mapping[str, str]) -> None:
+def _print_rows(bodies: Sequence[Mapping[str, Any]], fields: Mapping[str, str]) -> None:
     """Print a line for each body: its fields under their headings."""
     columns = [Column(name) for name in fields]
     print_table(columns, [[str(one[name]) for name in fields.values()] for one in bodies])

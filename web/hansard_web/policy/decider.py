@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from hansard_compiler.calls import Json
+from hansard_compiler.compile.models import Effect as EffectName
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.policy.checks import PolicyCheck
+from hansard_compiler.policy.checks import ReasonCode
+from hansard_compiler.policy.facts import Action
 from hansard_compiler.policy.rules import Effect
+from hansard_store.bodies import Answer, Body, BodyT, body_of
 from hansard_store.content.retention import Retention
 from hansard_store.policy.checks import check_row, record_check
 from hansard_store.runs.open_steps import RunPlace, find_run_place
@@ -18,6 +23,40 @@ from hansard_web.app.site import Site
 from hansard_web.policy.bodies import PolicyInput
 from hansard_web.policy.service import PolicyService
 from hansard_web.principals.dependencies import of_app
+
+
+class Decision(Body):
+    """What rules decide. `obligations` are all that must be met before it is done or shown."""
+
+    action: Action
+    effect: EffectName
+    allowed: Annotated[
+        bool, Field(description="nothing stands against it now: no denial, no obligation")
+    ]
+    reason_code: ReasonCode
+    reason: str
+    rule_id: str | None
+    rules: list[dict[str, Any]]
+    obligations: list[str]
+    inputs: dict[str, Any]
+    policy_hash: str
+
+
+class Checked(Decision, Answer):
+    """A check that was recorded under `check_id`."""
+
+    check_id: int
+    policy_version: int
+    run_id: str | None
+    step_id: str | None
+
+
+class Explained(Answer):
+    """A dry run: what would be decided, and how every rule came out."""
+
+    decision: Decision
+    rules: list[dict[str, Any]]
+    policy_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +80,7 @@ class RecordingDecider:
     rules: PolicyService
     retention: Retention
 
-    def check(self, request: PolicyInput, *, now_ns: int) -> Json:
+    def check(self, request: PolicyInput, *, now_ns: int) -> Checked:
         """Decide, record, answer: in this order. What cannot be recorded is not answered."""
         context = self._context_of(request, now_ns=now_ns)
         current = self.rules.in_force()
@@ -50,25 +89,22 @@ class RecordingDecider:
         number = record_check(
             self.site.folder, row, trace_id=context.trace_id, span_id=context.span_id
         )
-        return {
-            "check_id": number,
-            "policy_version": current.version,
-            "run_id": context.trace_id.hex() if context.trace_id else None,
-            "step_id": _step_id(context),
-            **decision_body(check.json(), check),
-        }
+        return decision_body(
+            Checked,
+            check.json(),
+            check_id=number,
+            policy_version=current.version,
+            run_id=context.trace_id.hex() if context.trace_id else None,
+            step_id=_step_id(context),
+        )
 
-    def explain(self, request: PolicyInput) -> Json:
+    def explain(self, request: PolicyInput) -> Explained:
         """Return how every rule comes out; nothing is recorded."""
         context = self._context_of(request, now_ns=0)
         current = self.rules.in_force()
         found = request.explained(current.policy, agent=context.agent)
-        check = request.check(current.policy, agent=context.agent)
-        return {
-            "decision": decision_body(found["decision"], check),
-            "rules": found["rules"],
-            "policy_version": current.version,
-        }
+        decision, rules = decision_body(Decision, found["decision"]), found["rules"]
+        return body_of(Explained, decision=decision, rules=rules, policy_version=current.version)
 
     def _context_of(self, request: PolicyInput, *, now_ns: int) -> _RunContext:
         if request.run_id is None:
@@ -84,9 +120,10 @@ class RecordingDecider:
         return _RunContext(trace_id, bytes.fromhex(step.span_id), run)
 
 
-def decision_body(decision: Json, check: PolicyCheck) -> Json:
-    """Return a decision with the one word that programs ask for first."""
-    return {**decision, "allowed": check.effect is Effect.ALLOW and not check.obligations}
+def decision_body(kind: type[BodyT], decision: Json, **more: Any) -> BodyT:
+    """Return a decision with the one word that programs ask for first, and with `more`."""
+    allowed = decision["effect"] == Effect.ALLOW and not decision["obligations"]
+    return body_of(kind, **decision, allowed=allowed, **more)
 
 
 def make_decider(site: Site) -> RecordingDecider:
