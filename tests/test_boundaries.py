@@ -31,7 +31,8 @@ NEEDED_BY_CORE = {
         "tokenizers", "yaml",
     },
     "hansard_store": {
-        "apsw", "google", "opentelemetry", "orjson", "platformdirs", "typing_extensions", "zstandard",
+        "apsw", "google", "opentelemetry", "orjson", "platformdirs", "typing_extensions",
+        "zstandard",
     },
 }  # fmt: skip
 # The same sentences about another subject: terms of equal length and of as many tokens.
