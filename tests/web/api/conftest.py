@@ -19,7 +19,7 @@ from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.data_folder import DataFolder
-from hansard_web.api import schemas as models
+from hansard_web.api import bodies as models
 from hansard_web.api.openapi import model_of
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hansard_web.api import schemas as models
+from hansard_web.api import bodies as models
 
 # A line of an exported data set, as the OpenAPI document describes it and tests check it.
 

@@ -1,67 +1,312 @@
-"""Runs, steps, hits and sums as bodies of the API (DESIGN §14)."""
+"""Runs, steps, hits, sums and errors as bodies of the API (DESIGN §14)."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Any, Literal
 
-from hansard_store.annotations.queries import marks_json
+from typing_extensions import TypedDict
+
+from hansard_compiler.models.runs import RunRecord, StepRecord
+from hansard_store.annotations.queries import AnnotationBody, ScoreSum, marks_json
+from hansard_store.bodies import Answer, Body, Description, Page, body_of
+from hansard_store.runs.conversations import ConversationItem
 from hansard_store.runs.queries import RunItem
+from hansard_store.runs.status import TokenSums
 from hansard_store.runs.usage import UsageRow
 from hansard_store.search.full_text import USES_COUNTED, SearchHit
-from hansard_store.steps.queries import StepSkeleton, TreeRow
-from hansard_web.api.values import Body, stored_fields, time_text
+from hansard_store.steps.queries import LinkEnd, StepSkeleton, TreeRow
+from hansard_store.times import time_text
 
-_RUN: Final = """
-    domain user_goal status started_at ended_at started_ns ended_ns duration_ms
-    span_count step_count open_count model_calls tool_calls error_count models tokens cost_usd
-    conversation_id group_id user_id service_names first_input last_output
-    has_receipts pinned synthetic
-"""
-_STEP: Final = "step_id run_id span_id parent_span_id name role duplicate status start_ns end_ns"
-_STEP_FIGURES: Final = "duration_ms tokens cost_usd model tool_name agent_name summary"
+RunStatus = Literal["ok", "error", "open", "no_end", "blocked", "cancelled"]
+StepStatus = Literal["ok", "unset", "error", "cancelled", "open", "no_end", "blocked"]
 
 
-def run_body(run: RunItem) -> Body:
+class ErrorDetail(Body):
+    code: Annotated[str, Description("stable, for programs")]
+    message: Annotated[str, Description("for people")]
+    details: dict[str, Any]
+
+
+class Error(Answer):
+    error: ErrorDetail
+
+
+class TokensBody(Body):
+    """`input` includes cached tokens, `output` includes reasoning; null = not reported."""
+
+    input: int | None
+    output: int | None
+    cache_read: int | None
+    cache_write: int | None
+    reasoning: int | None
+
+
+class RunBody(Body):
+    """A run; `ended_at` and `duration_ms` are null while there is no end."""
+
+    run_id: Annotated[str, Description("trace id, 32 hex digits")]
+    name: str
+    kind: Annotated[Literal["agent", "other"], Description("other: no step of an agent's work")]
+    agent: str | None
+    domain: str | None
+    user_goal: Annotated[str | None, Description("hansard.run.goal; up to 16,384 characters")]
+    status: RunStatus
+    started_at: Annotated[str, Description("RFC 3339, nanoseconds, UTC")]
+    ended_at: str | None
+    started_ns: str
+    ended_ns: str | None
+    duration_ms: float | None
+    span_count: int
+    step_count: int
+    open_count: int
+    model_calls: int
+    tool_calls: int
+    error_count: int
+    models: list[str]
+    tokens: TokensBody | None
+    cost_usd: float | None
+    conversation_id: str | None
+    group_id: Annotated[str | None, Description("same for the traces of one prompt; null: of no prompt, or of several")]
+    user_id: str | None
+    service_names: list[str]
+    first_input: str | None
+    last_output: str | None
+    has_receipts: bool
+    pinned: bool
+    synthetic: bool
+    tags: Annotated[list[str], Description("that stand on the run and its steps")]
+    scores: list[ScoreSum]
+    first_seen_seq: int
+    version: int
+
+
+class RunList(Page):
+    items: list[RunBody]
+
+
+class FacetCount(Body):
+    value: str
+    runs: int
+
+
+class Facets(Answer):
+    """Counted over the newest runs that meet the filter; `is_complete`: over all of them."""
+
+    runs: int
+    is_complete: bool
+    facets: dict[str, list[FacetCount]]
+
+
+class StepMention(Body):
+    """What every mention of a step says of it."""
+
+    step_id: str
+    run_id: str
+    span_id: str
+    parent_span_id: str | None
+    name: str
+    role: str
+    duplicate: bool
+    status: StepStatus
+    start_ns: str | None
+    end_ns: str | None
+    started_at: str | None
+    ended_at: str | None
+    duration_ms: float | None
+    tokens: TokensBody | None
+    cost_usd: float | None
+    model: str | None
+    tool_name: str | None
+    agent_name: str | None
+    summary: str | None
+
+
+class StepItem(StepMention):
+    """A step in the tree of its run."""
+
+    depth: int
+    has_children: bool
+    orphan: Annotated[bool, Description("its parent is not stored; it stands at the top")]
+    loop: Annotated[bool, Description("it was its own ancestor; the loop was cut here")]
+
+
+class StepList(Page):
+    items: list[StepItem]
+    total: Annotated[int, Description("steps of the run, all pages")]
+
+
+class ModelUse(Body):
+    model: str | None
+    model_calls: int
+    tokens: TokensBody | None
+    cost_usd: float | None
+
+
+class RunTotals(Body):
+    steps_by_role: dict[str, int]
+    by_model: list[ModelUse]
+    calls_without_tokens: Annotated[int, Description("counted calls that ended well and report no tokens: tokens is a lower bound")]
+    calls_without_cost: Annotated[int, Description("the same for cost_usd")]
+
+
+class LinkBody(Body):
+    run_id: str
+    span_id: str
+    step: Annotated[StepMention | None, Description("null: not stored here")]
+
+
+_From = TypedDict("_From", {"from": "list[StepMention]"})
+
+
+class RunLinks(Body, _From):
+    to: list[LinkBody]
+
+
+class RunNote(Body):
+    note: str
+    count: int
+
+
+class Run(Answer, RunBody):
+    annotations: Annotated[list[AnnotationBody], Description("of the run itself that stand")]
+    totals: RunTotals
+    roots: list[StepItem]
+    links: RunLinks
+    notes: Annotated[list[RunNote], Description("what was repaired, missing or refused")]
+
+
+class Hit(Body):
+    """A text, in the step that carried it first; highlights are character offsets."""
+
+    run_id: str
+    step_id: str
+    field: str
+    message_role: str | None
+    snippet: str
+    highlights: list[tuple[int, int]]
+    uses: Annotated[int, Description("model calls that sent a message; of other texts, runs")]
+    uses_truncated: bool
+    step: StepMention
+
+
+class HitList(Page):
+    items: list[Hit]
+
+
+class UsageBody(Body):
+    key: Annotated[str | None, Description("null: what names none")]
+    runs: int
+    model_calls: int
+    tokens: TokensBody | None
+    cost_usd: float | None
+
+
+class UsageList(Page):
+    by: str
+    items: list[UsageBody]
+
+
+class ConversationBody(Body):
+    conversation_id: str
+    last_run_id: str
+    runs: int
+    started_at: str
+    ended_at: str
+    model_calls: int
+    tool_calls: int
+    error_count: int
+    tokens: TokensBody | None
+    cost_usd: float | None
+    user_id: str | None
+    agents: list[str]
+    first_input: str | None
+    last_output: str | None
+
+
+class ConversationList(Page):
+    items: list[ConversationBody]
+
+
+class Conversation(Answer, ConversationBody):
+    pass
+
+
+class SqlRows(Answer):
+    """`truncated_cells`: values that were too long; `has_more`: there are further rows."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+    has_more: bool
+    truncated_cells: int
+
+
+class RunAndSteps(Page):
+    """docs/schemas/RunRecord.json, and StepRecord.json for each step in the order they began."""
+
+    run: RunRecord
+    steps: Annotated[list[StepRecord], Description("a page of them")]
+    total: Annotated[int, Description("steps of the run, all pages")]
+
+
+def tokens_body(tokens: TokenSums | None) -> TokensBody | None:
+    """Return the five figures, None when no call reported any."""
+    return None if tokens is None else body_of(TokensBody, tokens)
+
+
+def run_body(run: RunItem) -> RunBody:
     """Return a run as lists show it."""
-    return {
-        **stored_fields(run, "run_id name kind"),
-        "agent": run.agent_name,
-        **stored_fields(run, _RUN),
+    return body_of(
+        RunBody,
+        run,
+        agent=run.agent_name,
+        tokens=tokens_body(run.tokens),
         **marks_json(run.marks),
-        "first_seen_seq": run.id,
-        "version": run.version,
-    }
+        first_seen_seq=run.id,
+    )
 
 
-def skeleton_body(step: StepSkeleton) -> Body:
+def skeleton_body(step: StepSkeleton) -> StepMention:
     """Return what every mention of a step says of it."""
-    return {
-        **stored_fields(step, _STEP),
-        "started_at": time_text(step.start_ns),
-        "ended_at": time_text(step.end_ns),
-        **stored_fields(step, _STEP_FIGURES),
-    }
+    return body_of(StepMention, step, **mention_of(step))
 
 
-def row_body(row: TreeRow) -> Body:
+def mention_of(step: StepSkeleton) -> dict[str, Any]:
+    """Return what a mention of a step says in other words than its record."""
+    times = {"started_at": time_text(step.start_ns), "ended_at": time_text(step.end_ns)}
+    return {**times, "tokens": tokens_body(step.tokens)}
+
+
+def row_body(row: TreeRow) -> StepItem:
     """Return a step with its place in the tree of its run."""
-    return {**skeleton_body(row.step), **stored_fields(row, "depth has_children orphan loop")}
+    place = {name: getattr(row, name) for name in ("depth", "has_children", "orphan", "loop")}
+    return body_of(StepItem, row.step, **mention_of(row.step), **place)
 
 
-def hit_body(hit: SearchHit) -> Body:
+def link_body(end: LinkEnd) -> LinkBody:
+    """Return where a link leads, with the step there when it is stored here."""
+    return body_of(LinkBody, end, step=end.step and skeleton_body(end.step))
+
+
+def hit_body(hit: SearchHit) -> Hit:
     """Return a hit with the step it was found in."""
-    return {
-        **stored_fields(hit.step, "run_id step_id"),
-        "field": hit.field,
-        "message_role": hit.role,
-        "snippet": hit.snippet.text,
-        "highlights": hit.snippet.highlights,
-        "uses": hit.uses,
-        "uses_truncated": hit.uses >= USES_COUNTED,
-        "step": skeleton_body(hit.step),
-    }
+    return body_of(
+        Hit,
+        hit,
+        run_id=hit.step.run_id,
+        step_id=hit.step.step_id,
+        message_role=hit.role,
+        snippet=hit.snippet.text,
+        highlights=hit.snippet.highlights,
+        uses_truncated=hit.uses >= USES_COUNTED,
+        step=skeleton_body(hit.step),
+    )
 
 
-def usage_body(row: UsageRow) -> Body:
+def usage_body(row: UsageRow) -> UsageBody:
     """Return what one day, model, agent or conversation used."""
-    return stored_fields(row, "key runs model_calls tokens cost_usd")
+    return body_of(UsageBody, row, tokens=tokens_body(row.tokens))
+
+
+def conversation_body(item: ConversationItem) -> ConversationBody:
+    """Return a conversation with what its runs used."""
+    return body_of(ConversationBody, item, tokens=tokens_body(item.tokens))

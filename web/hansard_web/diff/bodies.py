@@ -24,7 +24,7 @@ from hansard_compiler.diff.json_paths import JsonChange
 from hansard_compiler.diff.sides import ScoreTerm
 from hansard_store.bodies import Answer, Body, Page, body_of, milliseconds
 from hansard_web.api.bodies import run_body, skeleton_body
-from hansard_web.api.schemas import RunItem, StepMention
+from hansard_web.api.bodies import RunItem, StepMention
 from hansard_web.api.values import plain
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.runs import AlignedStep, RunDiff

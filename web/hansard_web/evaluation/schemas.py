@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hansard_web.api.schemas import Body, Page
+from hansard_web.api.bodies import Body, Page
 
 
 class EvaluatedClaim(Body):

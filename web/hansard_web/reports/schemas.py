@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from hansard_store.principals.model import Method
-from hansard_web.api.schemas import Answer, Body
+from hansard_web.api.bodies import Answer, Body
 
 
 class ReportAck(Body):

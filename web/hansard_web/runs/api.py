@@ -43,7 +43,7 @@ Limit = Annotated[int, Depends(read_limit)]
 RunFilterDep = Annotated[RunFilter, Depends(read_run_filter)]
 
 
-@router.get("/v1/runs", "api.schemas.RunList")
+@router.get("/v1/runs", "api.bodies.RunList")
 def list_of_runs(
     site: SiteDep,
     filters: RunFilterDep,
@@ -65,7 +65,7 @@ def list_of_runs(
     return ApiResponse({"items": items, "next_cursor": page.next_cursor})
 
 
-@router.get("/v1/facets", "api.schemas.Facets")
+@router.get("/v1/facets", "api.bodies.Facets")
 def facets_of_runs(site: SiteDep, filters: RunFilterDep) -> ApiResponse:
     """Count the values by which the runs that meet all filters can be narrowed further."""
     with site.readers.read() as connection:
@@ -77,7 +77,7 @@ def facets_of_runs(site: SiteDep, filters: RunFilterDep) -> ApiResponse:
     return ApiResponse({"runs": facets.runs, "is_complete": facets.is_complete, "facets": counts})
 
 
-@router.get("/v1/runs/{run_id}", "api.schemas.Run")
+@router.get("/v1/runs/{run_id}", "api.bodies.Run")
 def one_run(site: SiteDep, run_id: str) -> ApiResponse:
     """Show a run by its id, or by its first eight digits or more."""
     now_ns = time.time_ns()
@@ -98,7 +98,7 @@ def one_run(site: SiteDep, run_id: str) -> ApiResponse:
         )
 
 
-@router.get("/v1/runs/{run_id}/steps", "api.schemas.StepList")
+@router.get("/v1/runs/{run_id}/steps", "api.bodies.StepList")
 def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None) -> ApiResponse:
     """List the steps of a run depth-first by start.
 
@@ -116,7 +116,7 @@ def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None)
     )
 
 
-@router.get("/v1/runs/{run_id}/record", "api.schemas.RunAndSteps")
+@router.get("/v1/runs/{run_id}/record", "api.bodies.RunAndSteps")
 def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     """Return a run as a RunRecord and its steps as StepRecords, the first to begin first.
 

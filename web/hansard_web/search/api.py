@@ -19,7 +19,7 @@ from hansard_web.app.site import SiteDep
 router = NounRouter("search")
 
 
-@router.get("/v1/search", "api.schemas.HitList")
+@router.get("/v1/search", "api.bodies.HitList")
 def search(
     site: SiteDep,
     limit: Limit,
@@ -52,7 +52,7 @@ def search(
 _SELECT = WithJsonSchema({"type": "string", "format": "sql", "maxLength": MOST_SQL})
 
 
-@router.get("/v1/sql", "api.schemas.SqlRows")
+@router.get("/v1/sql", "api.bodies.SqlRows")
 def sql(
     site: SiteDep,
     limit: Limit,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hansard_web.api.schemas import Annotation, Answer, Body, LinkEnd, StepMention, TokenSums
+from hansard_web.api.bodies import Annotation, Answer, Body, LinkEnd, StepMention, TokenSums
 from hansard_web.context.bodies import Context, NativeContext
 from hansard_web.receipts.bodies import ReceiptBody
 from hansard_web.replay.json import ReplayBranch

@@ -27,7 +27,7 @@ _CONVERSATION: Final = """
 """
 
 
-@router.get("/v1/usage", "api.schemas.UsageList")
+@router.get("/v1/usage", "api.bodies.UsageList")
 def usage(
     site: SiteDep,
     limit: Limit,
@@ -44,7 +44,7 @@ def usage(
     return ApiResponse({"by": by, "items": [usage_body(row) for row in rows], "next_cursor": None})
 
 
-@router.get("/v1/conversations", "api.schemas.ConversationList")
+@router.get("/v1/conversations", "api.bodies.ConversationList")
 def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     """List conversations, the one with the newest run first."""
     with site.readers.read() as connection:
@@ -52,7 +52,7 @@ def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> ApiResp
     return page_answer(page, _conversation)
 
 
-@router.get("/v1/conversations/{conversation_id:path}", "api.schemas.Conversation")
+@router.get("/v1/conversations/{conversation_id:path}", "api.bodies.Conversation")
 def conversation(site: SiteDep, conversation_id: str) -> ApiResponse:
     """Show a conversation; its runs are `/v1/runs?conversation=…&sort=started_at`."""
     with site.readers.read() as connection:
