@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hansard_compiler.models.runs import RunRecord, StepRecord
+from hansard_store.annotations.queries import AnnotationBody, ScoreSumBody
 
 SchemaVersion = Literal["1"]
 RunStatus = Literal["ok", "error", "open", "no_end", "blocked", "cancelled"]
@@ -55,15 +56,6 @@ class TokenSums(Body):
     reasoning: int | None
 
 
-class ScoreSum(Body):
-    """The scores of one name: of the run itself, else of its steps."""
-
-    name: str
-    value: float | None = Field(description="their mean")
-    label: str | None = Field(description="null where they differ")
-    count: int
-
-
 class RunItem(Body):
     """A run; `ended_at` and `duration_ms` are null while there is no end."""
 
@@ -100,7 +92,7 @@ class RunItem(Body):
     pinned: bool
     synthetic: bool
     tags: list[str] = Field(description="that stand on the run and its steps")
-    scores: list[ScoreSum]
+    scores: list[ScoreSumBody]
     first_seen_seq: int
     version: int
 
@@ -187,49 +179,13 @@ class RunLinks(Body):
     from_: list[StepMention] = Field(alias="from")
 
 
-class AnnotationScore(Body):
-    """gen_ai.evaluation.score.value and .label"""
-
-    value: float | None
-    label: str | None
-
-
-class AnnotationEnd(Body):
-    at: str
-    ns: str
-    by: str | None
-    reason: str | None
-
-
-class Annotation(Body):
-    """A note, a score or a tag. One that a span tells has no id, and nobody can withdraw it."""
-
-    annotation_id: str | None
-    run_id: str
-    step_id: str | None = Field(description="null: it is on the whole run")
-    kind: Literal["note", "score", "tag"]
-    name: str | None = Field(description="of a score; the tag itself")
-    score: AnnotationScore | None
-    explanation: str | None = Field(description="of a score: why")
-    text: str | None = Field(description="of a note")
-    expected: str | None = Field(description="what the output should have been")
-    source: Literal["human", "code", "llm"] | None
-    author: str | None
-    origin: str = Field(description="page, api, cli, import; otlp: a span tells it")
-    created_at: str
-    created_ns: str
-    state: Literal["current", "replaced", "withdrawn"]
-    ended: AnnotationEnd | None
-    removed: list[str] = Field(description="rule:fingerprint of every secret cut out")
-
-
 class RunNote(Body):
     note: str
     count: int
 
 
 class Run(RunItem, Answer):
-    annotations: list[Annotation] = Field(description="of the run itself that stand")
+    annotations: list[AnnotationBody] = Field(description="of the run itself that stand")
     totals: RunTotals
     roots: list[StepItem]
     links: RunLinks

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hansard_web.api.schemas import Annotation, Answer, Body, LinkEnd, StepMention, TokenSums
+from hansard_store.annotations.queries import AnnotationBody
+from hansard_web.api.schemas import Answer, Body, LinkEnd, StepMention, TokenSums
 from hansard_web.receipts.schemas import CompilationSummary, Receipt
 from hansard_web.replay_page.schemas import ReplayBranch
 
@@ -238,7 +239,7 @@ class Step(StepMention, Answer):
     documents: list[Document]
     prompt: dict[str, Any]
     evaluations: list[dict[str, Any]] = Field(description="as the span tells them")
-    annotations: list[Annotation] = Field(description="notes, scores and tags that stand")
+    annotations: list[AnnotationBody] = Field(description="notes, scores and tags that stand")
     tags: list[str]
     metadata: dict[str, Any]
     conversation_id: str | None
