@@ -6,16 +6,23 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import apsw
+from pydantic import Field
 
-from hansard_compiler.calls import Json
-from hansard_compiler.models.annotations import MOST_NAME, Kind, clean_tag
-from hansard_store.annotations.rows import SELECT, Annotation, AnnotationTarget, annotation_of
+from hansard_compiler.models.annotations import MOST_NAME, Kind, Source, clean_tag
+from hansard_store.annotations.rows import (
+    SELECT,
+    Annotation,
+    AnnotationRow,
+    AnnotationTarget,
+    State,
+    annotation_of,
+)
+from hansard_store.bodies import Body, body_of
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.id_prefixes import find_key
-from hansard_store.database.stored_json import own_copy
 from hansard_store.errors import InvalidQueryError
 from hansard_store.times import time_text
 
@@ -388,50 +395,90 @@ def marked_targets(
 _MOST_STANDING: Final = 1_000
 
 
-def annotation_json(one: Annotation) -> Json:
+class AnnotationScore(Body):
+    """gen_ai.evaluation.score.value and .label"""
+
+    value: float | None
+    label: str | None
+
+
+class AnnotationEnd(Body):
+    at: str
+    ns: str
+    by: str | None
+    reason: str | None
+
+
+class AnnotationBody(Body):
+    """A note, a score or a tag. One that a span tells has no id, and nobody can withdraw it."""
+
+    annotation_id: str | None
+    run_id: str
+    step_id: Annotated[str | None, Field(description="null: it is on the whole run")]
+    kind: Literal["note", "score", "tag"]
+    name: Annotated[str | None, Field(description="of a score; the tag itself")]
+    score: AnnotationScore | None
+    explanation: Annotated[str | None, Field(description="of a score: why")]
+    text: Annotated[str | None, Field(description="of a note")]
+    expected: Annotated[str | None, Field(description="what the output should have been")]
+    source: Source | None
+    author: str | None
+    origin: Annotated[str, Field(description="page, api, cli, import; otlp: a span tells it")]
+    created_at: str
+    created_ns: str
+    state: State
+    ended: AnnotationEnd | None
+    removed: Annotated[list[str], Field(description="rule:fingerprint of every secret cut out")]
+
+
+class ScoreSumBody(Body):
+    """The scores of one name: of the run itself, else of its steps."""
+
+    name: str
+    value: Annotated[float | None, Field(description="their mean")]
+    label: Annotated[str | None, Field(description="null where they differ")]
+    count: int
+
+
+class MarksBody(Body):
+    """What lists of runs say of annotations."""
+
+    tags: list[str]
+    scores: list[ScoreSumBody]
+
+
+def annotation_json(one: Annotation) -> AnnotationBody:
     """Return everything that is known of an annotation."""
     row = one.row
     is_score = row.kind == "score"
-    return {
-        "annotation_id": one.annotation_id,
-        "run_id": one.run_id,
-        "step_id": one.step_id,
-        "kind": row.kind,
-        "name": row.name or None,
-        "score": {"value": row.value, "label": row.label} if is_score else None,
-        "explanation": row.text if is_score else None,
-        "text": row.text if row.kind == "note" else None,
-        "expected": own_copy(row.expected),
-        "source": row.source,
-        "author": row.author or None,
-        "origin": row.origin,
-        "created_at": time_text(row.created_ns),
-        "created_ns": str(row.created_ns),
-        "state": one.state,
-        "ended": None
-        if row.ended_ns is None
-        else {
-            "at": time_text(row.ended_ns),
-            "ns": str(row.ended_ns),
-            "by": row.ended_by or None,
-            "reason": row.ended_reason,
-        },
-        "removed": list(row.removed),
-    }
+    return body_of(
+        AnnotationBody,
+        row,
+        annotation_id=one.annotation_id,
+        run_id=one.run_id,
+        step_id=one.step_id,
+        name=row.name or None,
+        score=body_of(AnnotationScore, row) if is_score else None,
+        explanation=row.text if is_score else None,
+        text=row.text if row.kind == "note" else None,
+        author=row.author or None,
+        state=one.state,
+        ended=None if row.ended_ns is None else _end_body(row, row.ended_ns),
+        removed=list(row.removed),
+    )
 
 
-def standing_json(connection: apsw.Connection, target: AnnotationTarget) -> list[Json]:
+def _end_body(row: AnnotationRow, ended_ns: int) -> AnnotationEnd:
+    at, by = time_text(ended_ns), row.ended_by or None
+    return body_of(AnnotationEnd, at=at, ns=str(ended_ns), by=by, reason=row.ended_reason)
+
+
+def standing_json(connection: apsw.Connection, target: AnnotationTarget) -> list[AnnotationBody]:
     """Return what stands on one run or step, the oldest first."""
     found = standing_on(connection, target, limit=_MOST_STANDING)
     return [annotation_json(one) for one in reversed(found)]
 
 
-def marks_json(marks: RunMarks) -> Json:
+def marks_json(marks: RunMarks) -> MarksBody:
     """Return what lists of runs say of annotations."""
-    return {
-        "tags": list(marks.tags),
-        "scores": [
-            {"name": one.name, "value": one.value, "label": one.label, "count": one.count}
-            for one in marks.scores
-        ],
-    }
+    return body_of(MarksBody, marks, scores=[body_of(ScoreSumBody, one) for one in marks.scores])

@@ -13,6 +13,7 @@ from hansard_store.runs.queries import RunItem, get_run
 from hansard_web.annotations import dataset
 from hansard_web.annotations.schemas import DatasetLine
 from hansard_web.app.config import AccessToken, Scope, WebSettings
+from tests.web.answers import check_fits
 from tests.web.api.conftest import Api
 from tests.web.api.otlp import chat, log, logs, pairs, run_id, span, step_id, traces
 from tests.web.conftest import MakeClient
@@ -41,7 +42,7 @@ def lines(api: Api, **query: Any) -> list[dict[str, Any]]:
     assert answer.headers["content-type"] == "application/x-ndjson"
     found = [json.loads(line) for line in answer.text.splitlines()]
     for line in found:
-        DatasetLine.model_validate(line)
+        check_fits(DatasetLine, line)
     return found
 
 

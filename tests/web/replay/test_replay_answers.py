@@ -9,7 +9,7 @@ from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
 from hansard_web.replay.json import ReplayBody, ReplayList
 from hansard_web.replay.preview import Preview
-from hansard_web.steps.schemas import Step
+from hansard_web.steps.bodies import StepBody
 from tests.web.answers import check_fits
 from tests.web.replay.stage import SCRIPT, Stage
 
@@ -29,7 +29,7 @@ def test_every_answer_is_as_it_is_described(stage: Stage) -> None:
     check_fits(Preview, stage.preview(step_id, removal))
     check_fits(ReplayList, stage.get(f"/v1/replay?step={step_id}&limit=1"))
     step = stage.step(step_id)
-    check_fits(Step, step)
+    check_fits(StepBody, step)
     assert [len(one["replays"]) for one in step["replays"]] == [0, 1]
 
 

@@ -7,7 +7,7 @@ from being written.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,18 +24,19 @@ from hansard_store.annotations.queries import (
     read_tags,
     standing_on,
 )
-from hansard_store.annotations.rows import Annotation, AnnotationTarget
+from hansard_store.annotations.rows import AnnotationRow, AnnotationTarget
+from hansard_store.bodies import body_of
 from hansard_store.runs.queries import RunItem, find_trace_id, get_run
 from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
 from hansard_store.times import time_text
-from hansard_web.api.values import Body, dump, plain
+from hansard_web.annotations.schemas import DatasetExample, DatasetLine, DatasetNote, DatasetScore
+from hansard_web.api.values import SCHEMA_VERSION, dump, plain
 from hansard_web.app.readers import Readers
 from hansard_web.steps.bodies import message_body
 
 _AT_ONCE: Final = 500  # things found in one state of the store; each line is read in its own
 _TIMEOUT_MS: Final = 30_000  # a rare tag is looked for among all that is marked
 _MOST_OF_ONE: Final = 1_000
-_SCHEMA_VERSION: Final = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class _Runs:
         return self._last
 
 
-def _line(connection: apsw.Connection, target: AnnotationTarget, runs: _Runs) -> Body | None:
+def _line(connection: apsw.Connection, target: AnnotationTarget, runs: _Runs) -> DatasetLine | None:
     """Return the line of a run or step; None for one that was deleted meanwhile."""
     now_ns = time.time_ns()
     standing = standing_on(connection, target, limit=_MOST_OF_ONE)
@@ -106,16 +107,19 @@ def _line(connection: apsw.Connection, target: AnnotationTarget, runs: _Runs) ->
             example = _of_step(connection, _step(connection, step_id, side, now_ns))
     except NotFoundError:
         return None
-    return {
-        "schema_version": _SCHEMA_VERSION,
-        "run_id": run.run_id,
+    ordered = [one.row for one in reversed(standing)]
+    return body_of(
+        DatasetLine,
+        run,
+        schema_version=SCHEMA_VERSION,
         **example,
-        "expected": next((one.row.expected for one in standing if one.row.expected), None),
-        **_judgements(standing),
-        "agent": run.agent_name,
-        "conversation_id": run.conversation_id,
-        "run_name": run.name,
-    }
+        expected=next((one.row.expected for one in standing if one.row.expected), None),
+        tags=[one.name for one in ordered if one.kind == "tag"],
+        scores=[_score(one) for one in ordered if one.kind == "score"],
+        notes=[_note(one) for one in ordered if one.kind == "note"],
+        agent=run.agent_name,
+        run_name=run.name,
+    )
 
 
 def _step(connection: apsw.Connection, step_id: str, side: str, now_ns: int) -> StepSkeleton:
@@ -125,23 +129,12 @@ def _step(connection: apsw.Connection, step_id: str, side: str, now_ns: int) -> 
         return get_step(connection, step_id, now_ns=now_ns)
 
 
-def _of_step(connection: apsw.Connection, step: StepSkeleton) -> Body:
-    reading = read_step(connection, step.id)
-    content = _content_of(reading)
-    return {
-        "step_id": step.step_id,
-        "name": step.name,
-        "role": step.role,
-        "status": step.status,
-        "model": step.model,
-        "started_at": time_text(step.start_ns),
-        "input": content["input"],
-        "tools": content["tools"],
-        "output": content["output"],
-    }
+def _of_step(connection: apsw.Connection, step: StepSkeleton) -> DatasetExample:
+    content = _content_of(read_step(connection, step.id))
+    return body_of(DatasetExample, step, started_at=time_text(step.start_ns), **content)
 
 
-def _of_run(connection: apsw.Connection, run: RunItem) -> Body:
+def _of_run(connection: apsw.Connection, run: RunItem) -> DatasetExample:
     """Of a whole run: the input of its first model call, and the output of its last one."""
     first, last = outer_calls(connection, run.id)
     content: dict[str, Any] = {"input": [], "tools": [], "output": []}
@@ -150,15 +143,7 @@ def _of_run(connection: apsw.Connection, run: RunItem) -> Body:
         content = _content_of(read_step(connection, first))
         content["output"] = _content_of(read_step(connection, last))["output"]
         model = steps_by_number(connection, [last], now_ns=time.time_ns())[last].model
-    return {
-        "step_id": None,
-        "name": run.name,
-        "role": "run",
-        "status": run.status,
-        "model": model,
-        "started_at": time_text(run.started_ns),
-        **content,
-    }
+    return body_of(DatasetExample, run, step_id=None, role="run", model=model, **content)
 
 
 def _content_of(reading: StepReading) -> dict[str, Any]:
@@ -178,30 +163,13 @@ def _content_of(reading: StepReading) -> dict[str, Any]:
     return {"input": plain(normal.input), "tools": [], "output": plain(normal.output)}
 
 
-def _message(body: Body) -> Body:
+def _message(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name != "hash"}
 
 
-def _judgements(standing: Sequence[Annotation]) -> Body:
-    ordered = list(reversed(standing))
-    return {
-        "tags": [one.row.name for one in ordered if one.row.kind == "tag"],
-        "scores": [
-            {
-                "name": one.row.name,
-                "value": one.row.value,
-                "label": one.row.label,
-                "explanation": one.row.text,
-                **_by(one),
-            }
-            for one in ordered
-            if one.row.kind == "score"
-        ],
-        "notes": [{"text": one.row.text, **_by(one)} for one in ordered if one.row.kind == "note"],
-    }
+def _score(row: AnnotationRow) -> DatasetScore:
+    return body_of(DatasetScore, row, author=row.author or None, explanation=row.text)
 
 
-def _by(one: Annotation) -> Body:
-    row = one.row
-    fields = {"source": row.source, "author": row.author or None}
-    return {**fields, "created_at": time_text(row.created_ns)}
+def _note(row: AnnotationRow) -> DatasetNote:
+    return body_of(DatasetNote, row, author=row.author or None)

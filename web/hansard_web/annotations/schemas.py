@@ -1,23 +1,17 @@
-"""The bodies of annotations as OpenAPI describes them."""
+"""What the routes of annotations answer."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from hansard_web.api import bodies as models
-
-# A line of an exported data set, as the OpenAPI document describes it and tests check it.
-
-Source = Literal["human", "code", "llm"]
+from hansard_compiler.models.annotations import Source
+from hansard_store.annotations.queries import AnnotationBody
+from hansard_store.bodies import Answer, Body, Page
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Judged(_Part):
+class _Judged(Body):
     source: Source | None
     author: str | None
     created_at: str
@@ -36,33 +30,43 @@ class DatasetNote(_Judged):
     text: str
 
 
-class DatasetMessage(_Part):
+class DatasetMessage(Body):
     """A message in the normal form of every dialect."""
 
     role: str
-    name: str | None = None
+    name: NotRequired[str | None]
     parts: list[dict[str, Any]]
 
 
-class DatasetLine(_Part):
-    """A marked step; or a marked run, given by its first prompt and its last answer."""
+class DatasetExample(Body):
+    """What is judged."""
 
-    schema_version: Literal["1"]
-    run_id: str
-    step_id: str | None = Field(description="null: a run")
+    step_id: Annotated[str | None, Field(description="null: a run")]
     name: str
-    role: str = Field(description="run, llm, tool, agent, …")
+    role: Annotated[str, Field(description="run, llm, tool, agent, …")]
     status: str
     model: str | None
     started_at: str | None
-    input: list[DatasetMessage] | Any = Field(
-        description="messages of a model call; of a tool its name and arguments; else its input"
-    )
-    tools: list[dict[str, Any]] = Field(description="what the model was offered")
-    output: list[DatasetMessage] | Any = Field(
-        description="messages of a model call; of a tool its result; else its output"
-    )
-    expected: str | None = Field(description="the newest expected output of a score or a note")
+    input: Annotated[
+        list[DatasetMessage] | Any,
+        Field(
+            description="messages of a model call; of a tool its name and arguments; else its input"
+        ),
+    ]
+    tools: Annotated[list[dict[str, Any]], Field(description="what the model was offered")]
+    output: Annotated[
+        list[DatasetMessage] | Any,
+        Field(description="messages of a model call; of a tool its result; else its output"),
+    ]
+
+
+class DatasetLine(Answer, DatasetExample):
+    """A marked step; or a marked run, given by its first prompt and its last answer."""
+
+    run_id: str
+    expected: Annotated[
+        str | None, Field(description="the newest expected output of a score or a note")
+    ]
     tags: list[str]
     scores: list[DatasetScore]
     notes: list[DatasetNote]
@@ -71,16 +75,20 @@ class DatasetLine(_Part):
     run_name: str
 
 
-class AnnotationAnswer(models.Answer):
+class AnnotationAnswer(Answer):
     """One annotation as it is now."""
 
-    annotation: models.Annotation
+    annotation: AnnotationBody
 
 
-class AnnotationList(models.Page):
+class AnnotationList(Page):
     """Annotations, the newest first."""
 
-    items: list[models.Annotation]
-    pruned: int | None = Field(
-        description="of the run or step asked for, how many that had ended are not kept; else null"
-    )
+    items: list[AnnotationBody]
+    pruned: Annotated[
+        int | None,
+        Field(
+            description="of the run or step asked for, how many that had ended are not kept; "
+            "else null"
+        ),
+    ]

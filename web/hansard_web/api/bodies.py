@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from typing_extensions import TypedDict
 
 from hansard_compiler.models.runs import RunRecord, StepRecord
-from hansard_store.annotations.queries import AnnotationBody, ScoreSum, marks_json
+from hansard_store.annotations.queries import AnnotationBody, ScoreSumBody, marks_json
 from hansard_store.bodies import Answer, Body, Description, Page, body_of
 from hansard_store.runs.conversations import ConversationItem
 from hansard_store.runs.queries import RunItem
@@ -66,7 +66,10 @@ class RunBody(Body):
     tokens: TokensBody | None
     cost_usd: float | None
     conversation_id: str | None
-    group_id: Annotated[str | None, Description("same for the traces of one prompt; null: of no prompt, or of several")]
+    group_id: Annotated[
+        str | None,
+        Description("same for the traces of one prompt; null: of no prompt, or of several"),
+    ]
     user_id: str | None
     service_names: list[str]
     first_input: str | None
@@ -75,7 +78,7 @@ class RunBody(Body):
     pinned: bool
     synthetic: bool
     tags: Annotated[list[str], Description("that stand on the run and its steps")]
-    scores: list[ScoreSum]
+    scores: list[ScoreSumBody]
     first_seen_seq: int
     version: int
 
@@ -145,7 +148,10 @@ class ModelUse(Body):
 class RunTotals(Body):
     steps_by_role: dict[str, int]
     by_model: list[ModelUse]
-    calls_without_tokens: Annotated[int, Description("counted calls that ended well and report no tokens: tokens is a lower bound")]
+    calls_without_tokens: Annotated[
+        int,
+        Description("counted calls that ended well and report no tokens: tokens is a lower bound"),
+    ]
     calls_without_cost: Annotated[int, Description("the same for cost_usd")]
 
 
@@ -167,7 +173,7 @@ class RunNote(Body):
     count: int
 
 
-class Run(Answer, RunBody):
+class Run(RunBody, Answer):
     annotations: Annotated[list[AnnotationBody], Description("of the run itself that stand")]
     totals: RunTotals
     roots: list[StepItem]
@@ -227,7 +233,7 @@ class ConversationList(Page):
     items: list[ConversationBody]
 
 
-class Conversation(Answer, ConversationBody):
+class Conversation(ConversationBody, Answer):
     pass
 
 

@@ -51,7 +51,8 @@ from hansard_store.principals import errors as principal_errors
 from hansard_store.reports.files import InvalidAcknowledgement, ReportsUnusable
 from hansard_store.runs.tombstones import RunDeletedError
 from hansard_store.tasks import errors as task_errors
-from hansard_web.api.values import dump, stored_fields
+from hansard_web.api.bodies import ErrorDetail
+from hansard_web.api.values import dump
 from hansard_web.app.security import HEADERS
 from hansard_web.errors import BodiesInMemory, EncodedPayloadError, PayloadTooLargeError
 from hansard_web.sidecar import errors
@@ -181,7 +182,10 @@ def _details_of(error: HansardError) -> dict[str, Any]:
             stone = error.tombstone
             return {
                 "run_id": stone.trace_id.hex(),
-                **stored_fields(stone, "deleted_ns deleted_by reason span_count"),
+                "deleted_ns": str(stone.deleted_ns),
+                "deleted_by": stone.deleted_by,
+                "reason": stone.reason,
+                "span_count": stone.span_count,
                 "digest": f"sha256:{stone.digest.hex()}",
             }
         case StoreError() if error.details:
@@ -245,7 +249,9 @@ def answer_problem(request: Request, problem: Problem) -> Response:
             headers=problem.headers,
         )
     if is_for_programs(request.url.path):
-        error = stored_fields(problem, "code message details")
+        error = ErrorDetail(
+            code=problem.code, message=problem.message, details=dict(problem.details)
+        )
         return Response(
             _without_secrets(request, dump({"schema_version": "1", "error": error})),
             media_type="application/json",

@@ -23,8 +23,7 @@ from hansard_compiler.diff.compiles import Amount, ItemChange, RuleDiff, TermDif
 from hansard_compiler.diff.json_paths import JsonChange
 from hansard_compiler.diff.sides import ScoreTerm
 from hansard_store.bodies import Answer, Body, Page, body_of, milliseconds
-from hansard_web.api.bodies import run_body, skeleton_body
-from hansard_web.api.bodies import RunItem, StepMention
+from hansard_web.api.bodies import RunBody, StepMention, run_body, skeleton_body
 from hansard_web.api.values import plain
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.runs import AlignedStep, RunDiff
@@ -259,8 +258,8 @@ class RunDiffAnswer(Page):
     """Two runs, with one page of their aligned steps."""
 
     kind: Literal["runs"]
-    left: RunItem
-    right: RunItem
+    left: RunBody
+    right: RunBody
     is_empty: bool
     headline: list[DeltaBody]
     counts: StepCounts

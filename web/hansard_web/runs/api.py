@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from hansard_store.annotations.queries import standing_json
 from hansard_store.annotations.rows import AnnotationTarget
+from hansard_store.bodies import body_of
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, StaleCursorError
 from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, parse_sort
@@ -18,17 +19,26 @@ from hansard_store.runs.queries import RunItem, get_run, list_runs, run_facets
 from hansard_store.runs.usage import run_usage, silent_calls
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import (
-    LinkEnd,
     RunTree,
     links_from,
     links_to_run,
     tree_rows,
 )
 from hansard_store.steps.tree import TreeMark
-from hansard_web.api.bodies import row_body, run_body, skeleton_body
+from hansard_web.api.bodies import (
+    ModelUse,
+    RunLinks,
+    RunNote,
+    RunTotals,
+    StepItem,
+    link_body,
+    row_body,
+    run_body,
+    skeleton_body,
+    tokens_body,
+)
 from hansard_web.api.parameters import Cursor, one_of, read_limit, read_run_filter
 from hansard_web.api.router import ApiResponse, NounRouter
-from hansard_web.api.values import Body, tokens_body, usd
 from hansard_web.app.site import SiteDep
 from hansard_web.runs.export import FORMATS, JSON, LINES, PROTOBUF, open_export, open_raw
 from hansard_web.runs.records import by_start, run_record, step_records
@@ -186,34 +196,29 @@ def _first_row(tree: RunTree, after: str, *, kind: str = "steps", name: str = "a
     return row
 
 
-def _totals(connection: apsw.Connection, run: RunItem, tree: RunTree) -> Body:
+def _totals(connection: apsw.Connection, run: RunItem, tree: RunTree) -> RunTotals:
     roles: dict[str, int] = {}
     for node in tree.tree.nodes:
         roles[node.role] = roles.get(node.role, 0) + 1
     by_model = [
-        {
-            "model": row.key,
-            "model_calls": row.model_calls,
-            "tokens": tokens_body(row.tokens),
-            "cost_usd": usd(row.cost_usd_nano),
-        }
+        body_of(ModelUse, row, model=row.key, tokens=tokens_body(row.tokens))
         for row in run_usage(connection, run.id)
     ]
     silent = silent_calls(connection, run.id)
-    return {
-        "steps_by_role": roles,
-        "by_model": by_model,
-        "calls_without_tokens": silent.tokens,
-        "calls_without_cost": silent.cost,
-    }
+    return RunTotals(
+        steps_by_role=roles,
+        by_model=by_model,
+        calls_without_tokens=silent.tokens,
+        calls_without_cost=silent.cost,
+    )
 
 
-def _roots(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> list[Body]:
+def _roots(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> list[StepItem]:
     tops = [row for row, depth in enumerate(tree.tree.depths) if depth == 0][:_MOST_ROOTS]
     return [row_body(row) for row in tree_rows(connection, tree, tops, now_ns=now_ns)]
 
 
-def _links(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> Body:
+def _links(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> RunLinks:
     spans = [node.id for node in tree.tree.nodes if node.flags & SpanFlag.HAS_LINKS]
     ends = links_from(connection, spans, now_ns=now_ns, limit=_MOST_LINKS)
     sources = links_to_run(connection, tree.run_id, now_ns=now_ns, limit=_MOST_LINKS)
@@ -223,16 +228,7 @@ def _links(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> Body:
     }
 
 
-def link_body(end: LinkEnd) -> Body:
-    """Return where a link leads, with the step there when it is stored here."""
-    return {
-        "run_id": end.run_id,
-        "span_id": end.span_id,
-        "step": None if end.step is None else skeleton_body(end.step),
-    }
-
-
-def _notes(run: RunItem, tree: RunTree) -> list[Body]:
+def _notes(run: RunItem, tree: RunTree) -> list[RunNote]:
     """Return what was repaired, refused or is missing, each with how many steps it is about."""
     marks = tree.tree.marks
     seen_now = {
@@ -240,4 +236,4 @@ def _notes(run: RunItem, tree: RunTree) -> list[Body]:
         "is its own ancestor: the loop was cut": sum(bool(m & TreeMark.LOOP) for m in marks),
     }
     notes = {**run.notes, **{note: count for note, count in seen_now.items() if count}}
-    return [{"note": note, "count": count} for note, count in notes.items()]
+    return [RunNote(note=note, count=count) for note, count in notes.items()]

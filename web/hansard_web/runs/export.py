@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from hansard_collector.otlp.json_codec import encode_json
 from hansard_collector.otlp.stored_records import Reexport, slices
 from hansard_collector.transfer import ANNOTATIONS
-from hansard_store.annotations.queries import annotation_json, written_in_run
+from hansard_store.annotations.queries import AnnotationBody, annotation_json, written_in_run
 from hansard_store.errors import InvalidQueryError
 from hansard_store.maintenance.export import is_sent, log_ids, span_ids
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step, get_tree
-from hansard_web.api.values import Body, dump
+from hansard_web.api.values import dump
 from hansard_web.app.readers import Readers
 
 _SLICE = 200  # items read, encoded and sent at a time
@@ -31,7 +31,7 @@ class Contents:
 
     spans: list[int]
     logs: list[int]
-    annotations: Sequence[Body] = ()  # what was written here; other receivers leave it out
+    annotations: Sequence[AnnotationBody] = ()  # written here; other receivers leave it out
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from hansard_web.steps.bodies import step_body
 router = NounRouter("steps")
 
 
-@router.get("/v1/steps/{step_id}", "steps.schemas.Step")
+@router.get("/v1/steps/{step_id}", "steps.bodies.StepBody")
 def one_step(site: SiteDep, step_id: str) -> ApiResponse:
     """Show a step by `<trace>-<span>`, `<trace>-<span>.server`, or a unique beginning of one."""
     with site.readers.read() as connection:

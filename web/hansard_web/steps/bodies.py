@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Literal, NotRequired
+
 import apsw
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.dialects.engine.item_views import EventView, LogView
 from hansard_collector.otlp.any_value import attributes_dict
 from hansard_collector.payloads import NamedPayload, named_payloads
-from hansard_compiler.calls import Call, Message, Tool, message_json
+from hansard_compiler.calls import Call, Cost, Message, Tool, message_json
 from hansard_compiler.renamed import current_attributes
-from hansard_store.annotations.queries import standing_json
+from hansard_store.annotations.queries import AnnotationBody, standing_json
+from hansard_store.bodies import Answer, Body, BodyT, Description, body_of
 from hansard_store.compilations.receipts import receipts_of
 from hansard_store.ingest.redactions import redactions_of
 from hansard_store.runs.queries import get_run
@@ -22,87 +25,289 @@ from hansard_store.steps.queries import (
     recent_durations,
 )
 from hansard_web.annotations.panel import target_of
-from hansard_web.api.bodies import skeleton_body
-from hansard_web.api.values import Body, fields_of, milliseconds, ns_text, plain, time_text
+from hansard_web.api.bodies import LinkBody, StepMention, TokensBody, mention_of, skeleton_body
+from hansard_web.api.values import plain, time_text
 from hansard_web.approvals.step_history import gated
-from hansard_web.context.bodies import context_body, native_compilation
-from hansard_web.receipts.bodies import receipt_body
-from hansard_web.replay.json import replays_of_step
+from hansard_web.context.bodies import Context, NativeContext, context_body, native_compilation
+from hansard_web.receipts.bodies import ReceiptBody, receipt_body
+from hansard_web.replay.json import ReplayBranch, replays_of_step
+
+
+class CallTokens(TokensBody):
+    cache_write_5m: int | None
+    cache_write_1h: int | None
+
+
+class StepMessage(Body):
+    role: str
+    name: NotRequired[str | None]
+    parts: list[dict[str, Any]]
+    hash: str
+
+
+class CostLine(Body):
+    item: str
+    usd: float
+
+
+class CostBody(Body):
+    usd: float
+    source: str
+    lines: list[CostLine]
+    reported_usd: float | None
+
+
+class FailureBody(Body):
+    type: str | None
+    message: str | None
+    http_status: int | None
+
+
+class CallBody(Body):
+    """A model call in normal form; `sources` names the attribute each field came from."""
+
+    operation: str | None
+    provider: str | None
+    request_model: str | None
+    response_model: str | None
+    response_id: str | None
+    stream: bool | None
+    input: list[StepMessage]
+    input_is_delta: bool
+    output: list[StepMessage]
+    tools: list[dict[str, Any]]
+    parameters: dict[str, Any]
+    finish_reason: str | None
+    finish_reason_raw: str | None
+    tokens: CallTokens
+    cost: CostBody | None
+    error: FailureBody | None
+    time_to_first_token_ms: float | None
+    sources: dict[str, str]
+
+
+class ToolBody(Body):
+    name: str | None
+    call_id: str | None
+    type: str | None
+    description: str | None
+    arguments: Any
+    result: Any
+
+
+class StepEvent(Body):
+    name: str
+    time: str | None
+    time_ns: str
+    attributes: dict[str, Any]
+
+
+class Log(Body):
+    event_name: str | None
+    time: str | None
+    time_ns: str
+    severity_number: int
+    severity_text: str | None
+    body: Any
+    attributes: dict[str, Any]
+    scope: str
+    resource: dict[str, Any]
+
+
+class StepLink(LinkBody):
+    attributes: dict[str, Any]
+    trace_state: str
+
+
+class Dropped(Body):
+    """What the sender's SDK says it cut."""
+
+    attributes: int
+    events: int
+    links: int
+
+
+class Resource(Body):
+    attributes: dict[str, Any]
+    schema_url: str
+
+
+class Scope(Body):
+    name: str
+    version: str
+    schema_url: str
+
+
+class AgentBody(Body):
+    name: str | None
+    id: str | None
+    description: str | None
+    workflow: str | None
+
+
+class DocumentBody(Body):
+    id: str | None
+    content: str | None
+    score: Any
+    metadata: dict[str, Any]
+
+
+class Redaction(Body):
+    rule: str
+    field: str
+    count: int
+
+
+class NamedPayloadBody(Body):
+    """Bytes that an attribute or a message names by digest; `size` is in bytes.
+
+    `missing`: not arrived, lost on the way or deleted. `withheld`: metadata_only keeps neither.
+    """
+
+    name: str
+    attribute: str | None
+    ref: str
+    state: Literal["stored", "redacted", "missing", "withheld"]
+    media_type: str | None
+    size: int | None
+    stored_ref: str | None
+    url: str | None
+
+
+class SameName(Body):
+    """This duration among the last of the same span name."""
+
+    count: int
+    longer_than: int
+    median_ms: float
+
+
+class GateOutcome(Body):
+    """The outcome of the draft that a step proposed, not of later ones."""
+
+    approval_id: str | None
+    draft: int | None
+    states: Annotated[
+        list[str], Description("in words, in order: requested, approved by rosa, ran …")
+    ]
+    next_draft: Annotated[int | None, Description("the draft that took its place")]
+    next_step_id: Annotated[str | None, Description("the step that proposed that one")]
+
+
+class StepBody(StepMention, Answer):
+    """Everything about a step; attributes are as sent, after redaction."""
+
+    span_name: str
+    kind: str
+    trace_state: str
+    flags: int
+    status_message: str | None
+    attributes: dict[str, Any]
+    events: list[StepEvent]
+    dropped: Dropped
+    resource: Resource
+    scope: Scope
+    received_at: str
+    dialect: str
+    error: FailureBody | None
+    call: CallBody | None
+    tool: ToolBody | None
+    input: Any
+    output: Any
+    query: str | None
+    documents: list[DocumentBody]
+    prompt: dict[str, Any]
+    evaluations: Annotated[list[dict[str, Any]], Description("as the span tells them")]
+    annotations: Annotated[list[AnnotationBody], Description("notes, scores and tags that stand")]
+    tags: list[str]
+    metadata: dict[str, Any]
+    conversation_id: str | None
+    user_id: str | None
+    agent: AgentBody
+    notes: list[str]
+    sources: dict[str, str]
+    links: list[StepLink]
+    linked_from: list[StepMention]
+    logs: list[Log]
+    context: NativeContext | Context | None
+    receipts: list[ReceiptBody]
+    payloads: list[NamedPayloadBody]
+    gate: Annotated[
+        GateOutcome | None,
+        Description("what the gate did with the call of this step; null where no gate saw it"),
+    ]
+    replays: list[ReplayBranch]
+    redactions: list[Redaction]
+    same_name: SameName | None
+    raw_url: str
+
 
 _MAX_NS = 1 << 63
-_ERROR = ("type", "message", "http_status")
-_TOKENS = (
-    "input", "output", "cache_read", "cache_write", "cache_write_5m", "cache_write_1h", "reasoning",
-)  # fmt: skip
 
 
-def call_body(call: Call) -> Body:
+def _plain_body(kind: type[BodyT], record: object, **made: Any) -> BodyT:
+    """Return the body of a record whose fields may hold whatever a sender put in them."""
+    names = kind.__annotations__.keys() - made.keys()
+    return body_of(kind, **{name: plain(getattr(record, name)) for name in names}, **made)
+
+
+def call_body(call: Call) -> CallBody:
     """Return a model call in the shape of DESIGN §7."""
-    cost = call.cost
-    return {
-        **fields_of(call, "operation", "provider", "request_model", "response_model"),
-        **fields_of(call, "response_id", "stream"),
-        "input": [message_body(message) for message in call.input],
-        "input_is_delta": call.input_is_delta,
-        "output": [message_body(message) for message in call.output],
-        **fields_of(call, "tools", "parameters", "finish_reason", "finish_reason_raw"),
-        "tokens": fields_of(call.tokens, *_TOKENS),
-        "cost": None
-        if cost is None
-        else {
-            "usd": plain(cost.usd),
-            "source": cost.source,
-            "lines": [{"item": item, "usd": plain(usd)} for item, usd in cost.lines],
-            "reported_usd": plain(cost.reported_usd),
-        },
-        "error": None if call.error is None else fields_of(call.error, *_ERROR),
-        **fields_of(call, "time_to_first_token_ms", "sources"),
-    }
+    return _plain_body(
+        CallBody,
+        call,
+        input=[message_body(message) for message in call.input],
+        output=[message_body(message) for message in call.output],
+        tokens=_plain_body(CallTokens, call.tokens),
+        cost=call.cost and _cost_body(call.cost),
+        error=call.error and _plain_body(FailureBody, call.error),
+    )
 
 
-def message_body(message: Message) -> Body:
-    body: Body = plain(message_json(message))
+def _cost_body(cost: Cost) -> CostBody:
+    lines = [CostLine(item=item, usd=plain(usd)) for item, usd in cost.lines]
+    return _plain_body(CostBody, cost, lines=lines)
+
+
+def message_body(message: Message) -> StepMessage:
+    body: StepMessage = plain(message_json(message))
     return {**body, "hash": message.hash.hex()}
 
 
-def tool_body(tool: Tool) -> Body:
-    return fields_of(tool, "name", "call_id", "type", "description", "arguments", "result")
+def tool_body(tool: Tool) -> ToolBody:
+    return _plain_body(ToolBody, tool)
 
 
-def error_body(reading: StepReading, status: str) -> Body | None:
-    """Return what went wrong: as the dialect tells it, else the message of the status."""
+def error_body(reading: StepReading, status: str) -> FailureBody | None:
+    """Return what went wrong: as the dialect reads it, else the message of the status."""
     error = reading.normal.error or (reading.normal.call and reading.normal.call.error)
     if error:
-        return fields_of(error, *_ERROR)
+        return _plain_body(FailureBody, error)
     if status != "error":
         return None
     message = reading.stored.message.status.message or None
     return {"type": None, "message": message, "http_status": None}
 
 
-def event_body(event: EventView) -> Body:
+def event_body(event: EventView) -> StepEvent:
     """Return a span event."""
-    return {
-        "name": event.name,
-        "time": _time(event.time_ns),
-        "time_ns": ns_text(event.time_ns),
-        "attributes": plain(event.attributes),
-    }
+    time, attributes = _time(event.time_ns), plain(event.attributes)
+    return body_of(StepEvent, event, time=time, attributes=attributes)
 
 
-def log_body(log: LogView) -> Body:
+def log_body(log: LogView) -> Log:
     """Return a log record that carries the step's ids."""
-    return {
-        "event_name": log.event_name or None,
-        "time": _time(log.time_ns),
-        "time_ns": ns_text(log.time_ns),
-        "severity_number": log.severity_number,
-        "severity_text": log.severity_text or None,
-        "body": plain(log.body),
-        "attributes": plain(log.attributes),
-        "scope": log.scope_name,
-        "resource": plain(log.resource),
-    }
+    return body_of(
+        Log,
+        log,
+        event_name=log.event_name or None,
+        time=_time(log.time_ns),
+        severity_text=log.severity_text or None,
+        body=plain(log.body),
+        attributes=plain(log.attributes),
+        scope=log.scope_name,
+        resource=plain(log.resource),
+    )
 
 
 def _time(ns: int) -> str | None:
@@ -114,57 +319,66 @@ def _time(ns: int) -> str | None:
 _KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
 
 
-def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body:
+def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepBody:
     """Return everything there is to say about a step, as the API and the command line say it."""
     step = get_step(connection, step_id, now_ns=now_ns)
     run = get_run(connection, step.run_id, now_ns=now_ns)
     reading = read_step(connection, step.id)
     native = native_compilation(connection, step, reading, run=run.id)
-    return {
-        **skeleton_body(step),
+    receipts = [] if native is None else receipts_of(connection, native.span)
+    payloads = named_payloads(connection, reading.view, reading.normal)
+    linked = links_to_step(connection, step, now_ns=now_ns)
+    redactions = redactions_of(connection, "traces", step.id)
+    return body_of(
+        StepBody,
+        step,
+        **mention_of(step),
         **_record(reading),
         **_meaning(reading, step),
-        "annotations": standing_json(connection, target_of(step)),
-        "links": _links(connection, step, reading, now_ns=now_ns),
-        "linked_from": [
-            skeleton_body(other) for other in links_to_step(connection, step, now_ns=now_ns)
-        ],
-        "logs": [log_body(log) for log in reading.view.logs],
-        "context": context_body(connection, run, step, reading, native),
-        "receipts": []
-        if native is None
-        else [receipt_body(one) for one in receipts_of(connection, native.span)],
-        "payloads": [
-            _payload(one) for one in named_payloads(connection, reading.view, reading.normal)
-        ],
-        "gate": _gate(connection, step, reading),
-        "replays": replays_of_step(connection, step.step_id),
-        "redactions": [
-            fields_of(one, "rule", "field", "count")
-            for one in redactions_of(connection, "traces", step.id)
-        ],
-        "same_name": _compared(connection, step),
-        "raw_url": f"/v1/steps/{step.step_id}/raw",
-    }
+        annotations=standing_json(connection, target_of(step)),
+        links=_links(connection, step, reading, now_ns=now_ns),
+        linked_from=[skeleton_body(other) for other in linked],
+        logs=[log_body(log) for log in reading.view.logs],
+        context=context_body(connection, run, step, reading, native),
+        receipts=[receipt_body(one) for one in receipts],
+        payloads=[_payload(one) for one in payloads],
+        gate=_gate(connection, step, reading),
+        replays=replays_of_step(connection, step.step_id),
+        redactions=[body_of(Redaction, one) for one in redactions],
+        same_name=_compared(connection, step),
+        raw_url=f"/v1/steps/{step.step_id}/raw",
+    )
 
 
-def _gate(connection: apsw.Connection, step: StepSkeleton, reading: StepReading) -> Body | None:
+def _gate(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading
+) -> GateOutcome | None:
     """Return what the gate did with the draft that a step proposed; None for one it did not see."""
     found = gated(connection, step, reading)
     if found is None:
         return None
-    return {
-        "approval_id": found.approval_id or None,
-        "draft": found.revision or None,
-        "states": [label for label, _ in found.states],
-        "next_draft": found.next_revision or None,
-        "next_step_id": found.next_step_id or None,
-    }
+    return body_of(
+        GateOutcome,
+        approval_id=found.approval_id or None,
+        draft=found.revision or None,
+        states=[label for label, _ in found.states],
+        next_draft=found.next_revision or None,
+        next_step_id=found.next_step_id or None,
+    )
 
 
-def _record(reading: StepReading) -> Body:
+def _record(reading: StepReading) -> dict[str, Any]:
     """What was sent, field by field."""
     span, view, stored = reading.stored.message, reading.view, reading.stored
+    dropped = Dropped(
+        attributes=span.dropped_attributes_count,
+        events=span.dropped_events_count,
+        links=span.dropped_links_count,
+    )
+    resource = Resource(attributes=plain(view.resource), schema_url=stored.resource.schema_url)
+    scope = Scope(
+        name=view.scope_name, version=view.scope_version, schema_url=stored.scope.schema_url
+    )
     return {
         "span_name": span.name,
         "kind": _KINDS[span.kind] if span.kind < len(_KINDS) else str(span.kind),
@@ -173,65 +387,57 @@ def _record(reading: StepReading) -> Body:
         "status_message": span.status.message or None,
         "attributes": plain(view.attributes),
         "events": [event_body(event) for event in view.events],
-        "dropped": {
-            "attributes": span.dropped_attributes_count,
-            "events": span.dropped_events_count,
-            "links": span.dropped_links_count,
-        },
-        "resource": {
-            "attributes": plain(view.resource),
-            "schema_url": stored.resource.schema_url,
-        },
-        "scope": {
-            "name": view.scope_name,
-            "version": view.scope_version,
-            "schema_url": stored.scope.schema_url,
-        },
+        "dropped": dropped,
+        "resource": resource,
+        "scope": scope,
         "received_at": time_text(stored.received_ns),
     }
 
 
-def _meaning(reading: StepReading, step: StepSkeleton) -> Body:
+_READ = (
+    "input", "output", "query", "prompt", "evaluations", "tags", "metadata", "conversation_id",
+    "user_id",
+)  # fmt: skip
+
+
+def _meaning(reading: StepReading, step: StepSkeleton) -> dict[str, Any]:
     """What the dialect makes of it."""
     normal = reading.normal
+    agent = AgentBody(
+        name=normal.agent_name,
+        id=normal.agent_id,
+        description=normal.agent_description,
+        workflow=normal.workflow_name,
+    )
     return {
+        **{name: plain(getattr(normal, name)) for name in _READ},
         "dialect": normal.dialect,
         "error": error_body(reading, step.status),
-        "call": None if normal.call is None else call_body(normal.call),
-        "tool": None if normal.tool is None else tool_body(normal.tool),
-        **fields_of(normal, "input", "output", "query"),
-        "documents": [
-            fields_of(one, "id", "content", "score", "metadata") for one in normal.documents
-        ],
-        **fields_of(normal, "prompt", "evaluations", "tags", "metadata"),
-        **fields_of(normal, "conversation_id", "user_id"),
-        "agent": {
-            "name": normal.agent_name,
-            "id": normal.agent_id,
-            "description": normal.agent_description,
-            "workflow": normal.workflow_name,
-        },
+        "call": normal.call and call_body(normal.call),
+        "tool": normal.tool and tool_body(normal.tool),
+        "documents": [_plain_body(DocumentBody, one) for one in normal.documents],
+        "agent": agent,
         "notes": [*reading.stored.notes, *normal.notes],
         "sources": dict(normal.sources),
     }
 
 
-def _payload(named: NamedPayload) -> Body:
+def _payload(named: NamedPayload) -> NamedPayloadBody:
     """Return a payload that the step names, with where its bytes are."""
     stored = named.payload
-    return {
-        **fields_of(named, "name", "attribute", "ref"),
-        "state": named.standing.value,
-        "media_type": None if stored is None else stored.media_type,
-        "size": named.size,
-        "stored_ref": None if stored is None else stored.ref,
-        "url": None if stored is None else f"/v1/payloads/{named.ref}",
-    }
+    return body_of(
+        NamedPayloadBody,
+        named,
+        state=named.standing.value,
+        media_type=stored and stored.media_type,
+        stored_ref=stored and stored.ref,
+        url=stored and f"/v1/payloads/{named.ref}",
+    )
 
 
 def _links(
     connection: apsw.Connection, step: StepSkeleton, reading: StepReading, *, now_ns: int
-) -> list[Body]:
+) -> list[StepLink]:
     """Return the links as sent, each with the step it leads to when that is stored here."""
     sent = reading.stored.message.links
     ends = links_from(connection, [step.id], now_ns=now_ns, limit=len(sent))
@@ -241,25 +447,25 @@ def _links(
         run_id, span_id = link.trace_id.hex(), link.span_id.hex()
         target = known.get((run_id, span_id))
         bodies.append(
-            {
-                "run_id": run_id,
-                "span_id": span_id,
-                "step": None if target is None else skeleton_body(target),
-                "attributes": plain(current_attributes(attributes_dict(link.attributes))),
-                "trace_state": link.trace_state,
-            }
+            StepLink(
+                run_id=run_id,
+                span_id=span_id,
+                step=None if target is None else skeleton_body(target),
+                attributes=plain(current_attributes(attributes_dict(link.attributes))),
+                trace_state=link.trace_state,
+            )
         )
     return bodies
 
 
-def _compared(connection: apsw.Connection, step: StepSkeleton) -> Body | None:
+def _compared(connection: apsw.Connection, step: StepSkeleton) -> SameName | None:
     """Return how this duration stands among the last of the same name; None where none can."""
     others = recent_durations(connection, step)
     if step.duration_ns is None or not others:
         return None
     ordered = sorted(others)
-    return {
-        "count": len(others),
-        "longer_than": sum(other < step.duration_ns for other in others),
-        "median_ms": milliseconds(ordered[len(ordered) // 2]),
-    }
+    return SameName(
+        count=len(others),
+        longer_than=sum(other < step.duration_ns for other in others),
+        median_ms=ordered[len(ordered) // 2] / 1_000_000,
+    )

@@ -28,7 +28,7 @@ from hansard_web.context.bodies import native_compilation
 from hansard_web.context.compilation_bodies import WholeCompilation, whole_body
 from hansard_web.receipts.cli import print_one_receipt, print_receipts, refuse_unknown
 from hansard_web.runs.export import open_raw
-from hansard_web.steps.bodies import step_body
+from hansard_web.steps.bodies import StepBody, step_body
 from hansard_web.ui import format as fmt
 
 _SHOWN = 2_000  # characters of one message or value; --json has all
@@ -132,7 +132,7 @@ def _print_raw(step_id: str, *, data: str | None) -> None:
     click.echo()
 
 
-def _facts(body: Body) -> list[tuple[str, str]]:
+def _facts(body: StepBody) -> list[tuple[str, str]]:
     call, tool, error = body["call"] or {}, body["tool"] or {}, body["error"] or {}
     tokens = body["tokens"] or {}
     known = ", ".join(f"{name} {value:,}" for name, value in tokens.items() if value is not None)
@@ -163,7 +163,7 @@ def _gate(gate: Body | None) -> str:
     return f"{states}{later}" + (f", {gate['next_step_id']}" if gate["next_step_id"] else "")
 
 
-def _content(body: Body) -> Iterator[str]:
+def _content(body: StepBody) -> Iterator[str]:
     """Yield what was said and done, a heading before each."""
     call, tool = body["call"], body["tool"]
     if call is not None:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import Depends, Query
 
 from hansard_store.runs.conversations import (
-    ConversationItem,
     get_conversation,
     list_conversations,
 )
 from hansard_store.runs.usage import USAGE_GROUPS, list_usage
-from hansard_web.api.bodies import usage_body
+from hansard_web.api.bodies import conversation_body, usage_body
 from hansard_web.api.parameters import Cursor, Limit, one_of, read_window
 from hansard_web.api.queries import Window
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
-from hansard_web.api.values import Body, stored_fields
 from hansard_web.app.site import SiteDep
 
 router = NounRouter("usage")
-
-_CONVERSATION: Final = """
-    conversation_id last_run_id runs started_at ended_at model_calls tool_calls error_count tokens
-    cost_usd user_id agents first_input last_output
-"""
 
 
 @router.get("/v1/usage", "api.bodies.UsageList")
@@ -49,15 +42,11 @@ def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> ApiResp
     """List conversations, the one with the newest run first."""
     with site.readers.read() as connection:
         page = list_conversations(connection, limit=limit, cursor=cursor)
-    return page_answer(page, _conversation)
+    return page_answer(page, conversation_body)
 
 
 @router.get("/v1/conversations/{conversation_id:path}", "api.bodies.Conversation")
 def conversation(site: SiteDep, conversation_id: str) -> ApiResponse:
     """Show a conversation; its runs are `/v1/runs?conversation=…&sort=started_at`."""
     with site.readers.read() as connection:
-        return ApiResponse(_conversation(get_conversation(connection, conversation_id)))
-
-
-def _conversation(item: ConversationItem) -> Body:
-    return stored_fields(item, _CONVERSATION)
+        return ApiResponse(conversation_body(get_conversation(connection, conversation_id)))
