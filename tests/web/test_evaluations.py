@@ -17,6 +17,7 @@ from hansard_web.evaluation.cli import evaluate
 from hansard_web.evaluation.schemas import EvaluationList
 from tests.collector.evaluation import evaluating as making
 from tests.collector.evaluation.evaluating import Evaluating, says, tool
+from tests.web.answers import check_fits
 from tests.web.html import Element, parse
 
 
@@ -110,7 +111,7 @@ def test_the_api_lists_verdicts_and_narrows_them(evaluated: Evaluating, client: 
 
     def listed(**query: str) -> list[str]:
         answer = client.get("/v1/evaluations", params=query).json()
-        EvaluationList.model_validate(answer)
+        check_fits(EvaluationList, answer)
         return sorted(one["claim"]["tool"] for one in answer["items"])
 
     assert listed() == ["deploy", "send email", "tests"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Annotated, Final, Literal
 
-from hansard_compiler.calls import Json
-from hansard_store.evaluation.verdicts import VerdictRow
+from pydantic import Field
+
+from hansard_store.bodies import Body, body_of
+from hansard_store.evaluation.verdicts import ActionStatus, Source, Verdict, VerdictRow
 from hansard_store.times import time_text
 
 _MOST_CHARS: Final = 160
@@ -63,40 +65,85 @@ def moment(time_ns: int) -> str:
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def verdict_json(row: VerdictRow, memories: Mapping[int, str]) -> Json:
+class EvaluatedClaim(Body):
+    """What was said, where, and when."""
+
+    source: Source
+    run_id: Annotated[str | None, Field(description="that said it; of memory, that wrote it")]
+    step_id: str | None
+    memory_id: str | None
+    message_id: Annotated[str | None, Field(description="of a transcript")]
+    sentence: Annotated[
+        str | None, Field(description="the sentence; null where it is not stored any more")
+    ]
+    start: Annotated[int, Field(description="its place in the text, in characters")]
+    language: Literal["en", "de", "fr", "es"]
+    tool: Annotated[str, Field(description="what it is about: a tool, or a topic such as tests")]
+    is_tool: Annotated[bool, Field(description="false: a topic of a data set")]
+    qualifier: Annotated[str | None, Field(description="the part that is spoken of, such as unit")]
+    polarity: Literal["success", "failure", "acted"]
+    at: str
+    ns: str
+
+
+class EvaluationEvidence(Body):
+    """What the record shows; the step that decided is the first."""
+
+    tool: Annotated[str | None, Field(description="of the step that decided; null: none was found")]
+    step_ids: list[str]
+    executions: Annotated[int, Field(description="that were looked at")]
+    failures: int
+    at: str | None
+    recovered_at: Annotated[
+        str | None, Field(description="of a contradiction: since when it succeeds again")
+    ]
+
+
+class ClaimEvaluation(Body):
+    """A claim held against the record."""
+
+    evaluation_id: str
+    verdict: Verdict
+    action_status: Annotated[
+        ActionStatus | None, Field(description="null of a claim that something failed")
+    ]
+    summary: Annotated[str, Field(description="claim and evidence in one sentence")]
+    reason: str
+    claim: EvaluatedClaim
+    evidence: EvaluationEvidence
+    correction_id: Annotated[str | None, Field(description="the memory record that corrects it")]
+    count: Annotated[int, Field(description="evaluations that saw it so")]
+    first_seen_at: str
+    last_seen_at: str
+
+
+def verdict_json(row: VerdictRow, memories: Mapping[int, str]) -> ClaimEvaluation:
     """Return a verdict; `memories` has the ids of the records that it names, by number."""
-    return {
-        "evaluation_id": row.key.hex(),
-        "verdict": row.verdict,
-        "action_status": row.action_status,
-        "summary": verdict_words(row),
-        "reason": row.why,
-        "claim": {
-            "source": row.source,
-            "run_id": row.run_id,
-            "step_id": row.step_id,
-            "memory_id": None if row.memory is None else memories.get(row.memory),
-            "message_id": None if row.message is None else row.message.hex(),
-            "sentence": row.said or None,
-            "start": row.start,
-            "language": row.language,
-            "tool": row.subject,
-            "is_tool": row.is_tool,
-            "qualifier": row.qualifier or None,
-            "polarity": row.polarity,
-            "at": time_text(row.claimed_ns),
-            "ns": str(row.claimed_ns),
-        },
-        "evidence": {
-            "tool": row.tool or None,
-            "step_ids": list(row.evidence),
-            "executions": row.executions,
-            "failures": row.failures,
-            "at": time_text(row.decided_ns),
-            "recovered_at": time_text(row.recovered_ns),
-        },
-        "correction_id": None if row.correction is None else memories.get(row.correction),
-        "count": row.count,
-        "first_seen_at": time_text(row.first_seen_ns),
-        "last_seen_at": time_text(row.last_seen_ns),
-    }
+    claim = body_of(
+        EvaluatedClaim,
+        row,
+        memory_id=None if row.memory is None else memories.get(row.memory),
+        message_id=None if row.message is None else row.message.hex(),
+        sentence=row.said or None,
+        tool=row.subject,
+        qualifier=row.qualifier or None,
+        at=time_text(row.claimed_ns),
+        ns=str(row.claimed_ns),
+    )
+    evidence = body_of(
+        EvaluationEvidence,
+        row,
+        tool=row.tool or None,
+        step_ids=list(row.evidence),
+        at=time_text(row.decided_ns),
+    )
+    return body_of(
+        ClaimEvaluation,
+        row,
+        evaluation_id=row.key.hex(),
+        summary=verdict_words(row),
+        reason=row.why,
+        claim=claim,
+        evidence=evidence,
+        correction_id=None if row.correction is None else memories.get(row.correction),
+    )

@@ -17,23 +17,24 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NotRequired
 
 import apsw
 import orjson
+from pydantic import Field
 
-from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_store.approvals.unit_of_work import SYSTEM, Who
 from hansard_store.audit.event_types import Event, EventType
 from hansard_store.audit.events import append
+from hansard_store.bodies import Body, BodyT, body_of
 from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.database.readers import open_reader
 from hansard_store.database.stored_json import object_of
 from hansard_store.database.transactions import store_errors
 from hansard_store.ids import short_id
-from hansard_store.principals.model import CLAIMED, is_same
+from hansard_store.principals.model import CLAIMED, Method, is_same
 from hansard_store.times import time_text
 
 # What the audit log holds of reports: the digest of each file, and who acknowledged it.
@@ -487,6 +488,51 @@ def _write_whole(path: Path, text: str, *, may_replace: bool) -> None:
 # Reports as programs get them: one JSON for the API and the commands.
 
 
+class UnrecordedAck(Body):
+    """What a line of an .ack file says; nothing of it was checked."""
+
+    who: str
+    method: str
+    at: str
+    ns: str
+
+
+class ReportAck(Body):
+    """Who acknowledged a report, and when."""
+
+    who: str
+    method: Annotated[Method, Field(description="how the name is known")]
+    at: str
+    ns: str
+
+
+class StatusReport(Body):
+    """A status report: a file in the data folder, with its acknowledgements."""
+
+    name: str
+    written_at: str
+    written_ns: str
+    is_pending: Annotated[bool, Field(description="it waits for somebody to acknowledge it")]
+    next_recipient: Annotated[
+        str | None, Field(description="the recipient whose turn it is; null: anybody")
+    ]
+    escalated_past: Annotated[
+        list[str], Field(description="recipients who did not acknowledge it in time")
+    ]
+    escalates_at: Annotated[str | None, Field(description="when it passes to the next recipient")]
+    record: Annotated[
+        State, Field(description="whether the file is as its event in the audit log has it")
+    ]
+    acks: Annotated[list[ReportAck], Field(description="each with its event in the audit log")]
+    unrecorded_acks: Annotated[
+        list[UnrecordedAck],
+        Field(
+            description="lines of the .ack file that no event holds: anybody may have written them"
+        ),
+    ]
+    text: NotRequired[Annotated[str | None, Field(description="Markdown; only where one is shown")]]
+
+
 def report_json(
     report: Report,
     *,
@@ -494,28 +540,22 @@ def report_json(
     passed_over: tuple[str, ...] = (),
     passes_ns: int | None = None,
     text: str | None = None,
-) -> Json:
+) -> StatusReport:
     """Return a report; `waits_for` is "" where it waits and no recipient is configured."""
-    body: Json = {
-        "name": report.name,
-        "written_at": time_text(report.written_ns),
-        "written_ns": str(report.written_ns),
-        "is_pending": waits_for is not None,
-        "next_recipient": waits_for or None,
-        "escalated_past": list(passed_over),
-        "escalates_at": None if passes_ns is None else time_text(passes_ns),
-        "record": report.state,
-        "acks": [ack_json(one) for one in report.acks],
-        "unrecorded_acks": [ack_json(one) for one in report.unrecorded],
-    }
-    return body if text is None else {**body, "text": text}
+    return body_of(
+        StatusReport,
+        report,
+        is_pending=waits_for is not None,
+        next_recipient=waits_for or None,
+        escalated_past=list(passed_over),
+        escalates_at=time_text(passes_ns),
+        record=report.state,
+        acks=[_ack_json(ReportAck, one) for one in report.acks],
+        unrecorded_acks=[_ack_json(UnrecordedAck, one) for one in report.unrecorded],
+        **({} if text is None else {"text": text}),
+    )
 
 
-def ack_json(one: Ack) -> Json:
+def _ack_json(kind: type[BodyT], one: Ack) -> BodyT:
     """Return who acknowledged a report, when, and how the name is known."""
-    return {
-        "who": one.who,
-        "method": one.method,
-        "at": time_text(one.at_ns),
-        "ns": str(one.at_ns),
-    }
+    return body_of(kind, one, at=time_text(one.at_ns), ns=str(one.at_ns))

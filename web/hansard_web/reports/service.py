@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hansard_collector.reports import PendingWork, waiting_for
-from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
 from hansard_store.principals.model import person_text
-from hansard_store.reports.files import Report, Reports, report_json
+from hansard_store.reports.files import Report, Reports, StatusReport, report_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class ReportService:
         """
         return self.reports.acknowledge(name, self.authority.decider(by), now_ns=time.time_ns())
 
-    def json(self, one: Report, *, with_text: bool = False) -> Json:
+    def json(self, one: Report, *, with_text: bool = False) -> StatusReport:
         """Return a report as programs get it."""
         text = self.reports.text(one.name) if with_text else None
         waiting = self.waiting(one)
