@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import apsw
@@ -13,7 +13,6 @@ import orjson
 from hansard_collector.derivation.stored_span import read_step
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
-from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     CommandGroup,
     Failed,
@@ -28,7 +27,7 @@ from hansard_web.context.bodies import native_compilation
 from hansard_web.context.compilation_bodies import WholeCompilation, whole_body
 from hansard_web.receipts.cli import print_one_receipt, print_receipts, refuse_unknown
 from hansard_web.runs.export import open_raw
-from hansard_web.steps.bodies import StepBody, step_body
+from hansard_web.steps.bodies import GateOutcome, StepBody, step_body
 from hansard_web.ui import format as fmt
 
 _SHOWN = 2_000  # characters of one message or value; --json has all
@@ -132,7 +131,7 @@ def _print_raw(step_id: str, *, data: str | None) -> None:
     click.echo()
 
 
-def _facts(body: StepBody) -> list[tuple[str, str]]:
+def _facts(body: Mapping[str, Any]) -> list[tuple[str, str]]:
     call, tool, error = body["call"] or {}, body["tool"] or {}, body["error"] or {}
     tokens = body["tokens"] or {}
     known = ", ".join(f"{name} {value:,}" for name, value in tokens.items() if value is not None)
@@ -155,7 +154,7 @@ def _facts(body: StepBody) -> list[tuple[str, str]]:
     ]
 
 
-def _gate(gate: Body | None) -> str:
+def _gate(gate: GateOutcome | None) -> str:
     if gate is None:
         return ""
     states = " → ".join(gate["states"])
