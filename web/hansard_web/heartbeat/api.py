@@ -6,13 +6,10 @@ from typing import Annotated, Final
 
 from fastapi import Query
 
-from hansard_compiler.calls import Json
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.heartbeat import Diagnostic, cycle_json, list_cycles, list_diagnostics
-from hansard_store.times import time_text
+from hansard_store.heartbeat import cycle_json, diagnostic_json, list_cycles, list_diagnostics
 from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.router import ApiResponse, NounRouter
-from hansard_web.api.values import stored_fields
 from hansard_web.app.site import SiteDep
 
 router = NounRouter("heartbeat")
@@ -44,11 +41,5 @@ def diagnostics(
     with site.readers.read() as connection:
         found = list_diagnostics(connection, component=component, limit=limit + 1, before=before)
     more = encode_cursor("diagnostics", found[limit - 1].id) if len(found) > limit else None
-    return ApiResponse(
-        {"items": [_diagnostic_json(one) for one in found[:limit]], "next_cursor": more}
-    )
-
-
-def _diagnostic_json(one: Diagnostic) -> Json:
-    fields = stored_fields(one, "component level signature message run_id step_id")
-    return {"time": time_text(one.time_ns), **fields}
+    items = [diagnostic_json(one) for one in found[:limit]]
+    return ApiResponse({"items": items, "next_cursor": more})
