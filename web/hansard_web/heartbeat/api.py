@@ -6,17 +6,38 @@ from typing import Annotated, Final
 
 from fastapi import Query
 
+from hansard_store.bodies import Page
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.heartbeat import cycle_json, diagnostic_json, list_cycles, list_diagnostics
+from hansard_store.heartbeat import (
+    DiagnosticBody,
+    HeartbeatCycle,
+    cycle_json,
+    diagnostic_json,
+    list_cycles,
+    list_diagnostics,
+)
 from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
+
+
+class HeartbeatList(Page):
+    """Cycles, the newest first."""
+
+    items: list[HeartbeatCycle]
+
+
+class DiagnosticList(Page):
+    """Diagnostics, the newest first."""
+
+    items: list[DiagnosticBody]
+
 
 router = NounRouter("heartbeat")
 _ABOVE_ALL: Final = (1 << 63) - 1
 
 
-@router.get("/v1/heartbeat", "heartbeat.schemas.HeartbeatList")
+@router.get("/v1/heartbeat", "heartbeat.api.HeartbeatList")
 def cycles(site: SiteDep, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     """List cycles of the heartbeat with their phases, the newest first."""
     before = decode_cursor("heartbeat", cursor, count=1)[0] if cursor else _ABOVE_ALL
@@ -26,7 +47,7 @@ def cycles(site: SiteDep, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     return ApiResponse({"items": [cycle_json(one) for one in found[:limit]], "next_cursor": more})
 
 
-@router.get("/v1/diagnostics", "heartbeat.schemas.DiagnosticList")
+@router.get("/v1/diagnostics", "heartbeat.api.DiagnosticList")
 def diagnostics(
     site: SiteDep,
     limit: Limit,
