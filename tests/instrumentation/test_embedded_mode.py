@@ -413,17 +413,17 @@ import os, threading
 from opentelemetry.sdk.trace import TracerProvider
 from hansard._config.settings import load_settings
 from hansard._export.embedded import EmbeddedSender
-from hansard._export.spool import Kind
+from hansard._export.spool import SpoolKind
 
 sender = EmbeddedSender(load_settings({"embedded": True}, os.environ))
 span = TracerProvider().get_tracer("program").start_span("work")
 span.set_attribute("said", "key sk-ant-api03-" + "a1B2" * 24 + " and " + "plain words " * 20_000)
 span.end()
-sender.send(Kind.TRACES, [span])
+sender.send(SpoolKind.TRACES, [span])
 
 def send():
     while True:
-        sender.send(Kind.TRACES, [span] * 20)
+        sender.send(SpoolKind.TRACES, [span] * 20)
 
 threading.Thread(target=send, daemon=True).start()
 """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from hansard_compiler.calls import Json
+from hansard_store.bodies import Body, body_of
 from hansard_store.memory.maintenance.reviewed_supersessions import NewSupersession
 from hansard_store.memory.maintenance.service import Stale
 from hansard_store.memory.records import Memory
@@ -122,14 +123,40 @@ class MaintenanceResult:
 _DAY_NS = 24 * 3_600 * 10**9
 
 
+class ContradictionsBody(Body):
+    classifier: str
+    entries: int
+    new: int
+    pairs: int
+    prefilter_ms: float
+    calls: int
+    failed: int
+    left: int
+    changed: int
+    waiting: int
+    found: int
+
+
+class CorrectionsBody(Body):
+    embedder: str
+    corrections: int
+    embedded: int
+    linked: int
+    unlinked: int
+    left: int
+    failed: int
+
+
 def result_json(result: MaintenanceResult) -> Json:
     """Return a run as programs see it."""
+    found, linked = result.contradictions, result.corrections
     return {
         "dry_run": result.is_dry,
         **result.figures,
         "skipped": [{"part": one.part, "reason": one.reason} for one in result.skipped],
-        "contradictions": _contradictions_json(result.contradictions),
-        "corrections": _corrections_json(result.corrections),
+        "contradictions": found
+        and body_of(ContradictionsBody, found, prefilter_ms=round(found.prefilter_ms, 1)),
+        "corrections": linked and body_of(CorrectionsBody, linked, linked=len(linked.applied)),
         "stale": {
             "days": result.stale_ns // _DAY_NS,
             "count": result.stale.count,
@@ -138,31 +165,6 @@ def result_json(result: MaintenanceResult) -> Json:
         },
         "supersessions": [_act_json(one) for one in result.applied],
         "reviews": [_act_json(one) for one in result.proposed],
-    }
-
-
-def _contradictions_json(one: Contradictions | None) -> Mapping[str, Any] | None:
-    if one is None:
-        return None
-    counts = ("entries", "new", "pairs", "prefilter_ms", "calls", "failed", "left", "changed")
-    return {
-        "classifier": one.classifier,
-        **{name: getattr(one, name) for name in (*counts, "waiting", "found")},
-        "prefilter_ms": round(one.prefilter_ms, 1),
-    }
-
-
-def _corrections_json(one: Corrections | None) -> Mapping[str, Any] | None:
-    if one is None:
-        return None
-    return {
-        "embedder": one.embedder,
-        "corrections": one.corrections,
-        "embedded": one.embedded,
-        "linked": len(one.applied),
-        "unlinked": one.unlinked,
-        "left": one.left,
-        "failed": one.failed,
     }
 
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import apsw
 
@@ -414,7 +414,7 @@ class AnnotationBody(Body):
     annotation_id: str | None
     run_id: str
     step_id: Annotated[str | None, Description("null: it is on the whole run")]
-    kind: Literal["note", "score", "tag"]
+    kind: Kind
     name: Annotated[str | None, Description("of a score; the tag itself")]
     score: AnnotationScore | None
     explanation: Annotated[str | None, Description("of a score: why")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -184,13 +185,8 @@ def _print_history(data: str | None, *, limit: int, as_json: bool) -> None:
 
 
 def _processed_json(one: ProcessedStory) -> Json:
-    story = one.story
     return {
-        "source": story.source,
-        "story_id": story.story_id,
-        "title": story.title,
-        "url": story.url,
-        "score": story.score,
+        **asdict(one.story),
         "outcome": "accepted" if one.memory_id else "refused",
         "interest_id": one.interest_id,
         "interest": one.interest,
