@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from hansard_store.database.cursors import Page
-from hansard_store.runs.status import TokenSums
 from hansard_store.times import time_text as time_text
 
 SCHEMA_VERSION: Final = "1"
@@ -44,11 +43,6 @@ def page_body(page: Page[_Item], body: Callable[[_Item], Any]) -> Body:
     return {"items": [body(one) for one in page.items], "next_cursor": page.next_cursor}
 
 
-def fields_of(record: object, *names: str) -> Body:
-    """Return attributes of a record under their own names, as JSON can say them."""
-    return {name: plain(getattr(record, name)) for name in names}
-
-
 def ns_text(ns: int | None) -> str | None:
     """Return nanoseconds as a string: they exceed what a JSON number is exact for."""
     return None if ns is None else str(ns)
@@ -56,13 +50,6 @@ def ns_text(ns: int | None) -> str | None:
 
 def milliseconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1_000_000
-
-
-def tokens_body(tokens: TokenSums | None) -> Body | None:
-    """Return the five figures, None when no call reported any."""
-    if tokens is None:
-        return None
-    return stored_fields(tokens, "input output cache_read cache_write reasoning")
 
 
 def usd(nano: int | None) -> float | None:
@@ -82,7 +69,7 @@ def stored_fields(row: object, names: str) -> Body:
     """Return the named fields of a row of the store, as the API says them.
 
     `started_at`, `started_ns` and `duration_ms` are read from fields in nanoseconds, `cost_usd`
-    from one in billionths, `tokens` from sums; every other is the row's own.
+    from one in billionths; every other is the row's own.
     """
     return {name: read(row) for name, read in _readers(names)}
 
@@ -93,8 +80,6 @@ def _readers(names: str) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
 
 
 def _reader(name: str) -> Callable[[Any], Any]:
-    if name == "tokens":
-        return lambda row: tokens_body(row.tokens)
     for ending, (stored, write) in _ENDINGS.items():
         if name.endswith(ending):
             get = attrgetter(name.removesuffix(ending) + stored)

@@ -43,6 +43,7 @@ from hansard_compiler.diff.explanations import Figure, cache_share
 from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
+from hansard_store.bodies import milliseconds, usd
 from hansard_store.compilations.queries import Compilation
 from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.content.payloads import Payload, folder_of, read_payload
@@ -50,7 +51,7 @@ from hansard_store.errors import StoreCorruptError
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.runs.status import TokenSums
 from hansard_store.steps.queries import StepSkeleton, get_step
-from hansard_web.api.values import milliseconds, plain, usd
+from hansard_web.api.values import plain
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.context.bodies import native_compilation
 from hansard_web.diff.neighbours import neighbours_of

@@ -27,7 +27,6 @@ from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.stories.rows import ProcessedStory, list_processed
 from hansard_store.stories.service import StoryService
 from hansard_store.times import time_text
-from hansard_web.api.values import stored_fields
 from hansard_web.app.config import Config, judges_of
 from hansard_web.cli.base import (
     Command,
@@ -123,7 +122,9 @@ def _check_permitted(config: Config) -> None:
 
 def _result_json(result: ScanResult, *, is_dry: bool) -> Json:
     return {
-        **stored_fields(result, "source classifier interests"),
+        "source": result.source,
+        "classifier": result.classifier,
+        "interests": result.interests,
         "dry_run": is_dry,
         **result.figures,
         "stories": [_scanned_json(one) for one in result.stories if one.outcome != "known"],
@@ -184,11 +185,19 @@ def _print_history(data: str | None, *, limit: int, as_json: bool) -> None:
 
 def _processed_json(one: ProcessedStory) -> Json:
     return {
-        **stored_fields(one.story, "source story_id title url score"),
+        "source": one.story.source,
+        "story_id": one.story.story_id,
+        "title": one.story.title,
+        "url": one.story.url,
+        "score": one.story.score,
         "outcome": "accepted" if one.memory_id else "refused",
-        **stored_fields(one, "interest_id interest classifier"),
+        "interest_id": one.interest_id,
+        "interest": one.interest,
+        "classifier": one.classifier,
         "classifier_score": one.score,
-        **stored_fields(one, "threshold processed_at memory_id"),
+        "threshold": one.threshold,
+        "processed_at": time_text(one.processed_ns),
+        "memory_id": one.memory_id,
     }
 
 
