@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.figures import Figure, at_least
-from hansard._hooks.escalation import evaluate
 from hansard._hooks.event import HookEvent
+from hansard._hooks.risk_score import evaluate
 from hansard._hooks.settings import DEFAULT_THRESHOLD, load_hook_settings
 
 FIXTURE: Final = (

@@ -6,13 +6,14 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import apsw
+from pydantic import Field
 
-from hansard_compiler.calls import Json
 from hansard_compiler.renamed import with_current_code
 from hansard_compiler.retention_modes import RetentionMode
+from hansard_store.bodies import Body, body_of
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
@@ -334,28 +335,58 @@ def hook_rates(
     return HookRates(row[0], row[1])
 
 
-# Cycles as programs get them: the same over HTTP and on the command line.
+# Cycles and diagnostics as programs get them: the same over HTTP and on the command line.
 
 
-def cycle_json(one: CycleRecord) -> Json:
+class HeartbeatPhase(Body):
+    """How one phase of a cycle ended."""
+
+    name: str
+    status: Status
+    step_id: Annotated[str, Field(description="the phase's span in the cycle's trace")]
+    started_at: str
+    duration_ns: str
+    summary: Annotated[
+        str, Field(description="of a failed phase the error, of a skipped one the reason")
+    ]
+    figures: dict[str, Any]
+
+
+class HeartbeatCycle(Body):
+    """One cycle: a trace with a span for each phase."""
+
+    run_id: str
+    origin: Origin
+    started_at: str
+    ended_at: Annotated[
+        str | None, Field(description="null: it is under way, or its process was killed")
+    ]
+    phases: list[HeartbeatPhase]
+
+
+class DiagnosticBody(Body):
+    """What a component of Hansard reported of its own work."""
+
+    time: str
+    component: str
+    level: Level
+    signature: Annotated[str, Field(description="what equal diagnostics share")]
+    message: str
+    run_id: str | None
+    step_id: str | None
+
+
+def cycle_json(one: CycleRecord) -> HeartbeatCycle:
     """Return a cycle as programs get it."""
-    return {
-        "run_id": one.cycle_id,
-        "origin": one.origin,
-        "started_at": time_text(one.started_ns),
-        "ended_at": time_text(one.ended_ns),
-        "phases": [phase_json(phase) for phase in one.phases],
-    }
+    phases = [phase_json(phase) for phase in one.phases]
+    return body_of(HeartbeatCycle, one, run_id=one.cycle_id, phases=phases)
 
 
-def phase_json(one: PhaseRecord) -> Json:
+def phase_json(one: PhaseRecord) -> HeartbeatPhase:
     """Return a phase's result as programs get it."""
-    return {
-        "name": one.name,
-        "status": one.status,
-        "step_id": one.step_id,
-        "started_at": time_text(one.started_ns),
-        "duration_ns": str(one.duration_ns),
-        "summary": one.summary,
-        "figures": own_copy(dict(one.figures)),
-    }
+    return body_of(HeartbeatPhase, one, figures=own_copy(dict(one.figures)))
+
+
+def diagnostic_json(one: Diagnostic) -> DiagnosticBody:
+    """Return a diagnostic as programs get it."""
+    return body_of(DiagnosticBody, one, time=time_text(one.time_ns))

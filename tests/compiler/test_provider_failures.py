@@ -16,7 +16,7 @@ from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.transport import failures
-from hansard_compiler.providers.transport.failure_classes import retry_after_s
+from hansard_compiler.providers.transport.failure_mapping import retry_after_s
 from hansard_compiler.providers.transport.failures import (
     AnswerTruncated,
     AuthenticationFailed,

@@ -28,7 +28,7 @@ from hansard._export.orphaned_spools import OrphanedSpools, forward
 from hansard._export.otlp.batches import Courier
 from hansard._export.otlp.exporter import ACCEPTED, ExportOutcome, ExportResponse
 from hansard._export.otlp.log_records import encode_payloads, payload_records
-from hansard._export.payloads import PayloadWriter
+from hansard._export.payload_writer import PayloadWriter
 from hansard._export.processor import SpanPipeline
 from hansard._export.spool import FOLDER, RECORD_BYTES, Spool, SpooledPayload
 from hansard._runtime import warnings as trouble

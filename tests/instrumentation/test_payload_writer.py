@@ -23,7 +23,7 @@ from hansard._export.dropped import Losses, Sender
 from hansard._export.orphaned_spools import OrphanedSpools
 from hansard._export.otlp.batches import Courier, encode
 from hansard._export.otlp.exporter import ExportOutcome
-from hansard._export.payloads import MAX_BYTES, PayloadWriter
+from hansard._export.payload_writer import MAX_BYTES, PayloadWriter
 from hansard._export.spool import (
     FOLDER,
     Spool,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.tree import Node, Tree, build_tree
 from hansard_web.run_page.arrangement import Arrangement, arrange, with_ancestors
-from hansard_web.run_page.picture import HEIGHT, WIDTH, Picture, Scale, draw_minimap
+from hansard_web.run_page.geometry import HEIGHT, WIDTH, Picture, Scale, draw_minimap
 
 
 def node(

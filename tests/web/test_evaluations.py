@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
+from hansard_web.evaluation.api import EvaluationList
 from hansard_web.evaluation.cli import evaluate
-from hansard_web.evaluation.schemas import EvaluationList
 from tests.collector.evaluation import evaluating as making
 from tests.collector.evaluation.evaluating import Evaluating, says, tool
 from tests.web.answers import check_fits

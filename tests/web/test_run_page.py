@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.requests import Signal
-from hansard_web.run_page.picture import Scale, ticks
+from hansard_web.run_page.geometry import Scale, ticks
 from hansard_web.run_page.state import LINES, TABS, VIEWS, Folds, RunPageState, parse_state
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, submit, tool_loop

@@ -23,7 +23,7 @@ from hansard_web.compile_view.labels import DECISIONS, meaning
 from hansard_web.diff.page.routes import diff_view, whole_state
 from hansard_web.diff.runs import Trees
 from hansard_web.diff.steps import said_text
-from hansard_web.run_page.picture import Recent
+from hansard_web.run_page.geometry import Recent
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.format import plural
 from hansard_web.ui.messages import WHO

@@ -153,10 +153,14 @@ def run_maintenance(context: CycleContext) -> PhaseResult:
         )
     ) as service:
         result = Maintainer(service, context.judges, settings).run()
-    result_fields = result_json(result)
-    figures = {**result.figures, **{name: result_fields[name] for name in ("skipped", "stale")}}
-    for part in ("contradictions", "corrections"):
-        figures[part] = result_fields[part]
+    body = result_json(result)
+    figures = {
+        **result.figures,
+        "skipped": body["skipped"],
+        "stale": body["stale"],
+        "contradictions": body["contradictions"],
+        "corrections": body["corrections"],
+    }
     return PhaseResult(result.summary, figures)
 
 

@@ -16,7 +16,7 @@ from hansard_compiler.providers.base import OnEvent, RenderInput, Wire, WireForm
 from hansard_compiler.providers.formats.sse import events_of
 from hansard_compiler.providers.transport import failures
 from hansard_compiler.providers.transport.exchange import Exchange, ProviderResponse, read_json
-from hansard_compiler.providers.transport.failure_classes import made
+from hansard_compiler.providers.transport.failure_mapping import made
 from hansard_compiler.providers.transport.failures import BrokenPairs, NotRenderable, OverLimit
 from hansard_compiler.tokens.estimators import Scaled
 from hansard_compiler.tokens.requests import counter_for

@@ -11,8 +11,8 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from hansard._decorators import function_spec
-from hansard._decorators.function_spec import CallPlan, Kind
+from hansard._decorators import capture
+from hansard._decorators.capture import CallPlan, Kind
 from hansard._decorators.generators import ObservedAsyncGenerator, ObservedGenerator, begun
 from hansard._runtime import recorder as _state
 from hansard._runtime.recorder import Recorder
@@ -48,7 +48,7 @@ def agent(
     Outside any trace a call begins a run; inside one it is an agent within it.
     """
     options = {"name": name, "capture_input": capture_input, "capture_output": capture_output}
-    return _decorate("agent", function, function_spec.agent_plan, options)
+    return _decorate("agent", function, capture.agent_plan, options)
 
 
 @overload
@@ -131,7 +131,7 @@ def tool(
         useless = [name for name, value in gating.items() if value not in (None, False)]
         if useless:
             raise TypeError(f"@hansard.tool({useless[0]}=…) is for tools with an effect=")
-        return _decorate("tool", function, function_spec.tool_plan, options)
+        return _decorate("tool", function, capture.tool_plan, options)
     from hansard._gate.gate import gate_tool
 
     decorate = gate_tool(effect, options, gating)
@@ -164,7 +164,7 @@ def trace(
         "capture_input": capture_input,
         "capture_output": capture_output,
     }
-    return _decorate("trace", function, function_spec.trace_plan, options)
+    return _decorate("trace", function, capture.trace_plan, options)
 
 
 # ---- what comes in
@@ -207,8 +207,8 @@ def with_metadata_of(
     updated = ("__dict__",) if inspect.isroutine(function) else ()
     functools.update_wrapper(wrapper, function, updated=updated)
     if not hasattr(function, "__name__"):
-        wrapper.__name__ = function_spec.name_of(function)
-        wrapper.__qualname__ = function_spec.qualified_name(function)
+        wrapper.__name__ = capture.name_of(function)
+        wrapper.__qualname__ = capture.qualified_name(function)
     return wrapper
 
 

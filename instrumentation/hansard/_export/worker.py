@@ -34,7 +34,7 @@ from hansard._export.otlp.batches import Courier, encode
 from hansard._export.otlp.exporter import ExportOutcome, ExportResponse
 from hansard._export.otlp.log_records import drop_records, keepalive_records
 from hansard._export.spool import FOLDER, Spool, SpoolFile, SpoolKind
-from hansard._runtime.fork_locks import apart_from_forks
+from hansard._runtime.forks import apart_from_forks
 from hansard._runtime.warnings import warn_once
 from hansard.errors import SpoolError
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hansard import semconv
 from hansard._backend.protocol import Decisions, checked, execution_of
-from hansard._decorators import function_spec
+from hansard._decorators import capture
 from hansard._gate.arguments import Json, plain_copy
 from hansard._gate.flow import Flow, FlowStep, can_wait, ending
 from hansard._gate.interruption import may_have_run
@@ -288,7 +288,7 @@ def _undo_of(tool: GatedTool, arguments: Json, result: Any) -> Flow[Json | None]
         found = gated(back)
         name = found.name if found is not None else back
         return {
-            "tool": name if isinstance(name, str) else function_spec.name_of(back),
+            "tool": name if isinstance(name, str) else capture.name_of(back),
             "arguments": plain_copy(dict(with_arguments)),
         }
     except Exception as error:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from hansard._backend import backend_of_this_process
 from hansard._backend.protocol import Decisions, refuse_async
-from hansard._decorators import function_spec
+from hansard._decorators import capture
 from hansard._decorators.decorators import decorated, with_metadata_of, with_span
 from hansard._gate import execution, invocation
 from hansard._gate.flow import adrive, begin, drive
@@ -231,8 +231,8 @@ def _wrapped(
     *,
     receives: bool | None,
 ) -> Callable[..., Any]:
-    plan = function_spec.tool_plan(function, receives=receives, **options)
-    name = options["name"] or function_spec.name_of(function)
+    plan = capture.tool_plan(function, receives=receives, **options)
+    name = options["name"] or capture.name_of(function)
     tool = make_tool(function, plan, name=name, effect=effect, **gating)
     register(tool)
     # Where no gate is, a tool that reads is observed like any other.

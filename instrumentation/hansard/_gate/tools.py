@@ -23,8 +23,8 @@ from typing import (
     get_type_hints,
 )
 
-from hansard._decorators import function_spec
-from hansard._decorators.function_spec import CallPlan
+from hansard._decorators import capture
+from hansard._decorators.capture import CallPlan
 from hansard._gate.arguments import Json, Shape
 from hansard._gate.flow import Flow, FlowStep, may_be_async
 from hansard._gate.unfinished import find_unfinished
@@ -259,9 +259,7 @@ class ToolSet:
         self._unclassified: set[str] = set()
         for one in tools:
             tool = gated(one)
-            self._add(
-                function_spec.name_of(cast("Callable[..., Any]", one)) if tool is None else tool
-            )
+            self._add(capture.name_of(cast("Callable[..., Any]", one)) if tool is None else tool)
         for effect, several in (("read", reads), ("write", writes)):
             for one in several:
                 self._add(_classified(one, effect))
@@ -313,8 +311,8 @@ def _classified(function: Callable[..., Any], effect: str) -> GatedTool:
         if tool.effect != effect:
             raise ValueError(f"tool {tool.name!r} was decorated as {tool.effect}, not {effect}")
         return tool
-    plan = function_spec.tool_plan(function, receives=False)
-    return make_tool(function, plan, name=function_spec.name_of(function), effect=effect)
+    plan = capture.tool_plan(function, receives=False)
+    return make_tool(function, plan, name=capture.name_of(function), effect=effect)
 
 
 # ---- every decorated tool of this process

@@ -7,7 +7,7 @@ the adapters of providers, and records the call as a step, even where this proce
 
 from __future__ import annotations
 
-from hansard._hooks.escalation import HookEvaluation
+from hansard._hooks.risk_score import HookEvaluation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hansard._hooks.escalation import HookEvaluation
+    from hansard._hooks.risk_score import HookEvaluation
 
 PRE = "pre-tool-use"
 KINDS = {
@@ -67,7 +67,7 @@ def _handle(verb: str, options: dict[str, str]) -> None:
         end_after(_RECORDING_S)
         _record(verb, event, settings, options, time_ns=time_ns)
         return
-    from hansard._hooks.escalation import evaluate
+    from hansard._hooks.risk_score import evaluate
 
     evaluation = None
     try:

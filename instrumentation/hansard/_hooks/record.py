@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from hansard._hooks.escalation import HookEvaluation
     from hansard._hooks.event import HookEvent
+    from hansard._hooks.risk_score import HookEvaluation
     from hansard._hooks.settings import HookSettings
     from hansard_compiler.redaction.redactor import Redactor
 

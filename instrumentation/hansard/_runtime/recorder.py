@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PayloadSink(Protocol):
-    """Where bytes go that are too large for an attribute; see `hansard._export.payloads`."""
+    """Where bytes go that are too large for an attribute; see `hansard._export.payload_writer`."""
 
     def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
         """Return `sha256:<hex>`, or "" if nothing is stored. Never raises.

@@ -211,7 +211,7 @@ def _make_recorder(settings: Settings) -> Recorder:
 
 def _add_parts(recorder: Recorder) -> None:
     """Add exporter and payload store: with their imports, the larger part of starting."""
-    from hansard._export.payloads import PayloadWriter
+    from hansard._export.payload_writer import PayloadWriter
     from hansard._export.processor import SpanPipeline
     from hansard._tracing.serialization import encoder
 

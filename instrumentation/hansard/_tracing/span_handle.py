@@ -8,7 +8,7 @@ from typing import Any, Self
 from opentelemetry.trace import Span
 
 from hansard import semconv
-from hansard._decorators.function_spec import Kind
+from hansard._decorators.capture import Kind
 from hansard._runtime import recorder as _state
 from hansard._tracing.context import EnteredEitherWay, address_of
 from hansard._tracing.observation import UNRECORDED, Observation, begin

@@ -6,13 +6,13 @@ gone with it.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import apsw
+from pydantic import Field
 
-from hansard_compiler.calls import Json
-from hansard_store.bodies import Body, Description, body_of
-from hansard_store.detection.rules import DetectionFinding, DetectionRule
+from hansard_store.bodies import Body, body_of
+from hansard_store.detection.rules import LEVELS, EvidenceKind, Level, SubjectKind
 from hansard_store.detection.scan import Scan
 from hansard_store.memory.maintenance.reviewed_supersessions import (
     SupersessionBody,
@@ -21,7 +21,7 @@ from hansard_store.memory.maintenance.reviewed_supersessions import (
 )
 from hansard_store.principals.model import CLAIMED, Method
 from hansard_store.tasks.rows import Task, TaskRunEvidence
-from hansard_store.tasks.service import RecordedDecision, decision_of
+from hansard_store.tasks.service import Outcome, RecordedDecision, decision_of
 from hansard_store.times import time_text
 
 # What stands for each kind of evidence: an error, what was to be done, what a memory is about.
@@ -56,15 +56,15 @@ def sample_of(connection: apsw.Connection, evidence: TaskRunEvidence) -> str | N
 class TaskSubject(Body):
     """What it is about; `name` null: all of that kind."""
 
-    kind: Literal["tool", "model", "step", "memory", "component"]
-    name: Annotated[str | None, Description("of a memory, its type")]
+    kind: SubjectKind
+    name: Annotated[str | None, Field(description="of a memory, its type")]
 
 
 class TaskEvidence(Body):
     """One time that it happened, by the id of a step, an approval, a memory or a report."""
 
-    kind: Literal["step", "approval", "memory", "report", "figure"]
-    id: Annotated[str, Description("of a figure, what was measured, in words")]
+    kind: EvidenceKind
+    id: Annotated[str, Field(description="of a figure, what was measured, in words")]
     at: str
     ns: str
 
@@ -77,7 +77,7 @@ class TaskDecision(Body):
     method: Method
     at: str
     ns: str
-    origin: Annotated[str | None, Description("page, api, cli")]
+    origin: Annotated[str | None, Field(description="page, api, cli")]
     note: str | None
 
 
@@ -95,34 +95,36 @@ class TaskBody(Body):
 
     task_id: str
     state: Literal["blocked", "approved", "dismissed", "done"]
-    review: Annotated[bool, Description("a person has to decide")]
-    level: Literal["action", "component", "architecture"]
+    review: Annotated[bool, Field(description="a person has to decide")]
+    level: Level
     rule: str
-    pattern: Annotated[str, Description("what repeats; one task of a pattern is open at most")]
+    pattern: Annotated[
+        str, Field(description="what repeats; one task of a pattern is open at most")
+    ]
     subject: TaskSubject
     title: str
     description: str
     sample: Annotated[
         str | None,
-        Description("what the newest one says; null: nothing is kept of it any more"),
+        Field(description="what the newest one says; null: nothing is kept of it any more"),
     ]
-    count: Annotated[int, Description("how often, none of them twice")]
+    count: Annotated[int, Field(description="how often, none of them twice")]
     first_at: str
     first_ns: str
     last_at: str
     last_ns: str
-    threshold: Annotated[int, Description("that was in force when it was last seen,")]
-    window_ns: Annotated[str, Description("within this time")]
+    threshold: Annotated[int, Field(description="that was in force when it was last seen,")]
+    window_ns: Annotated[str, Field(description="within this time")]
     activity: Annotated[
-        list[int], Description("how many in each 24th of the window, the oldest first")
+        list[int], Field(description="how many in each 24th of the window, the oldest first")
     ]
-    evidence: Annotated[list[TaskEvidence], Description("the first one and the newest")]
+    evidence: Annotated[list[TaskEvidence], Field(description="the first one and the newest")]
     created_at: str
     created_ns: str
     updated_at: str
     updated_ns: str
     proposes: Annotated[
-        list[SupersessionBody], Description("what approving the task applies at once")
+        list[SupersessionBody], Field(description="what approving the task applies at once")
     ]
     decision: TaskDecision | None
     done: TaskDone | None
@@ -153,50 +155,79 @@ def _done_body(task: Task, done_ns: int) -> TaskDone:
     return body_of(TaskDone, by=by, method=method, at=at, ns=ns)
 
 
-def scan_json(connection: apsw.Connection, found: Scan, recorded: list[RecordedDecision]) -> Json:
+class DetectionFindingBody(Body):
+    """A pattern that a look found, and what became of it."""
+
+    rule: str
+    threshold: int
+    window_ns: str
+    least: int | None
+    applied: str
+    subject: TaskSubject
+    title: str
+    description: str
+    sample: str | None
+    count: int
+    first_at: str
+    first_ns: str
+    last_at: str
+    last_ns: str
+    outcome: Outcome
+    task_id: str | None
+
+
+class DetectionRuleBody(Body):
+    rule: str
+    level: Level
+    threshold: int
+    window_ns: str
+    least: int | None
+    looks_for: str
+
+
+class ScanBody(Body):
+    """What a look found, level by level."""
+
+    action: list[DetectionFindingBody]
+    component: list[DetectionFindingBody]
+    architecture: list[DetectionFindingBody]
+    rules: list[DetectionRuleBody]
+    opened: int
+    left_off: int
+
+
+def scan_json(
+    connection: apsw.Connection, found: Scan, recorded: list[RecordedDecision]
+) -> ScanBody:
     """Return what a look found, level by level, and what became of each finding."""
-    levels: dict[str, list[Json]] = {"action": [], "component": [], "architecture": []}
+    levels: dict[Level, list[DetectionFindingBody]] = {level: [] for level in LEVELS}
     for one in recorded:
         levels[one.finding.rule.level].append(_finding_json(connection, one))
-    return {
+    return body_of(
+        ScanBody,
+        found,
         **levels,
-        "rules": [_rule_json(rule) for rule in found.rules],
-        "opened": sum(one.outcome == "opened" for one in recorded),
-        "left_off": found.left_off,
-    }
+        rules=[
+            body_of(DetectionRuleBody, rule, rule=rule.name, least=rule.least or None)
+            for rule in found.rules
+        ],
+        opened=sum(one.outcome == "opened" for one in recorded),
+    )
 
 
-def _finding_json(connection: apsw.Connection, one: RecordedDecision) -> Json:
-    finding: DetectionFinding = one.finding
-    newest = finding.occurrences[-1]
-    return {
-        "rule": finding.rule.name,
-        "threshold": finding.rule.threshold,
-        "window_ns": str(finding.rule.window_ns),
-        "least": finding.rule.least or None,
-        "applied": finding.rule.applied,
-        "subject": {"kind": finding.subject_kind, "name": finding.subject or None},
-        "title": finding.title,
-        "description": finding.description,
-        "sample": sample_of(connection, TaskRunEvidence(newest.kind, newest.id, newest.at_ns)),
-        "count": len(finding.occurrences),
-        **_times("first", finding.first_ns),
-        **_times("last", finding.last_ns),
-        "outcome": one.outcome,
-        "task_id": None if one.task is None else one.task.task_id,
-    }
-
-
-def _rule_json(rule: DetectionRule) -> Json:
-    return {
-        "rule": rule.name,
-        "level": rule.level,
-        "threshold": rule.threshold,
-        "window_ns": str(rule.window_ns),
-        "least": rule.least or None,
-        "looks_for": rule.looks_for,
-    }
-
-
-def _times(name: str, at_ns: int) -> dict[str, Any]:
-    return {f"{name}_at": time_text(at_ns), f"{name}_ns": str(at_ns)}
+def _finding_json(connection: apsw.Connection, one: RecordedDecision) -> DetectionFindingBody:
+    finding, rule, newest = one.finding, one.finding.rule, one.finding.occurrences[-1]
+    return body_of(
+        DetectionFindingBody,
+        finding,
+        rule=rule.name,
+        threshold=rule.threshold,
+        window_ns=str(rule.window_ns),
+        least=rule.least or None,
+        applied=rule.applied,
+        subject={"kind": finding.subject_kind, "name": finding.subject or None},
+        sample=sample_of(connection, TaskRunEvidence(newest.kind, newest.id, newest.at_ns)),
+        count=len(finding.occurrences),
+        outcome=one.outcome,
+        task_id=one.task and one.task.task_id,
+    )

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from hansard import semconv
 from hansard._config.settings import load_settings
 from hansard._export.dropped import Losses, Sender
-from hansard._export.payloads import PayloadWriter
+from hansard._export.payload_writer import PayloadWriter
 from hansard._export.processor import register
 from hansard._export.spool import FOLDER, Spool, SpooledPayload, files_of, process_folders
 from hansard._runtime import recorder as _state

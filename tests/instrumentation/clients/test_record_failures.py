@@ -23,7 +23,7 @@ from opentelemetry.trace import StatusCode, Tracer
 from hansard import instrument_client
 from hansard._clients import bodies
 from hansard._clients import call as calls
-from hansard._export.payloads import PayloadWriter
+from hansard._export.payload_writer import PayloadWriter
 from hansard_compiler.redaction.redactor import Redactor
 from tests.instrumentation.clients.asking import (
     APIS,

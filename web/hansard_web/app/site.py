@@ -16,7 +16,7 @@ from hansard_web.app.readers import Readers
 from hansard_web.live import RunFeed
 from hansard_web.principals.attempts import Attempts
 from hansard_web.principals.dependencies import FormTokens
-from hansard_web.run_page.picture import Pictures, Recent
+from hansard_web.run_page.geometry import Pictures, Recent
 from hansard_web.ui.render import Renderer
 
 _KEPT_COMPARISONS = 8  # of two runs each; turning a page of their steps costs nothing

@@ -7,7 +7,7 @@ import apsw
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.queries import get_run
 from hansard_web.diff.runs import RunDiff, Trees, compare_runs
-from hansard_web.run_page.picture import Recent
+from hansard_web.run_page.geometry import Recent
 
 Comparisons = Recent[RunDiff]
 TIMEOUT_MS = 30_000  # reading two runs of 10,000 steps takes some seconds

@@ -56,7 +56,7 @@ from hansard_web.compile_view.labels import ItemNames
 from hansard_web.context.bodies import native_compilation
 from hansard_web.diff.neighbours import neighbours_of
 from hansard_web.diff.step_facts import known_as
-from hansard_web.run_page.picture import Recent
+from hansard_web.run_page.geometry import Recent
 
 # Compiles of the store as sides of a comparison, and compiling their requests again.
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from hansard_collector.evaluation.words import verdict_json
+from hansard_collector.evaluation.words import ClaimEvaluation, verdict_json
+from hansard_store.bodies import Page
 from hansard_store.evaluation.verdicts import (
     VERDICTS,
     VerdictFilter,
@@ -20,10 +21,17 @@ from hansard_web.api.queries import read_word
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 
+
+class EvaluationList(Page):
+    """Verdicts, the last found first."""
+
+    items: list[ClaimEvaluation]
+
+
 router = NounRouter("evaluations")
 
 
-@router.get("/v1/evaluations", "evaluation.schemas.EvaluationList")
+@router.get("/v1/evaluations", "evaluation.api.EvaluationList")
 def evaluations(
     site: SiteDep,
     limit: Limit,

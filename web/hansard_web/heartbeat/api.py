@@ -6,20 +6,38 @@ from typing import Annotated, Final
 
 from fastapi import Query
 
-from hansard_compiler.calls import Json
+from hansard_store.bodies import Page
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.heartbeat import Diagnostic, cycle_json, list_cycles, list_diagnostics
-from hansard_store.times import time_text
+from hansard_store.heartbeat import (
+    DiagnosticBody,
+    HeartbeatCycle,
+    cycle_json,
+    diagnostic_json,
+    list_cycles,
+    list_diagnostics,
+)
 from hansard_web.api.parameters import Cursor, Limit
 from hansard_web.api.router import ApiResponse, NounRouter
-from hansard_web.api.values import stored_fields
 from hansard_web.app.site import SiteDep
+
+
+class HeartbeatList(Page):
+    """Cycles, the newest first."""
+
+    items: list[HeartbeatCycle]
+
+
+class DiagnosticList(Page):
+    """Diagnostics, the newest first."""
+
+    items: list[DiagnosticBody]
+
 
 router = NounRouter("heartbeat")
 _ABOVE_ALL: Final = (1 << 63) - 1
 
 
-@router.get("/v1/heartbeat", "heartbeat.schemas.HeartbeatList")
+@router.get("/v1/heartbeat", "heartbeat.api.HeartbeatList")
 def cycles(site: SiteDep, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     """List cycles of the heartbeat with their phases, the newest first."""
     before = decode_cursor("heartbeat", cursor, count=1)[0] if cursor else _ABOVE_ALL
@@ -29,7 +47,7 @@ def cycles(site: SiteDep, limit: Limit, cursor: Cursor = None) -> ApiResponse:
     return ApiResponse({"items": [cycle_json(one) for one in found[:limit]], "next_cursor": more})
 
 
-@router.get("/v1/diagnostics", "heartbeat.schemas.DiagnosticList")
+@router.get("/v1/diagnostics", "heartbeat.api.DiagnosticList")
 def diagnostics(
     site: SiteDep,
     limit: Limit,
@@ -44,11 +62,5 @@ def diagnostics(
     with site.readers.read() as connection:
         found = list_diagnostics(connection, component=component, limit=limit + 1, before=before)
     more = encode_cursor("diagnostics", found[limit - 1].id) if len(found) > limit else None
-    return ApiResponse(
-        {"items": [_diagnostic_json(one) for one in found[:limit]], "next_cursor": more}
-    )
-
-
-def _diagnostic_json(one: Diagnostic) -> Json:
-    fields = stored_fields(one, "component level signature message run_id step_id")
-    return {"time": time_text(one.time_ns), **fields}
+    items = [diagnostic_json(one) for one in found[:limit]]
+    return ApiResponse({"items": items, "next_cursor": more})

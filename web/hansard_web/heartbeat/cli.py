@@ -90,22 +90,20 @@ def _run_maintenance(config: Config, *, is_dry: bool) -> MaintenanceResult:
 
 def _print_maintenance(result: MaintenanceResult) -> None:
     click.echo(result.summary + (" (dry run: nothing is written)" if result.is_dry else ""))
-    changes: list[Json] = [
-        {**one, "outcome": "superseded"} for one in result_json(result)["supersessions"]
-    ]
-    changes += [{**one, "outcome": "for review"} for one in result_json(result)["reviews"]]
+    changes = [("superseded", one) for one in result.applied]
+    changes += [("for review", one) for one in result.proposed]
     if not changes:
         return
     print_records(
         changes,
         {
-            Column("OUTCOME"): lambda one: one["outcome"],
-            Column("OLDER"): lambda one: short_id(one["older"]),
-            Column("NEWER"): lambda one: short_id(one["newer"]),
-            Column("SUBJECT", may_cut=True): lambda one: fmt.printable(one["subject"]),
-            Column("SCORE", is_figure=True): lambda one: f"{one['score']:.2f}",
-            Column("BY"): lambda one: one["judge"],
-            Column("WHY", may_cut=True): lambda one: fmt.printable(one["rationale"]),
+            Column("OUTCOME"): lambda change: change[0],
+            Column("OLDER"): lambda change: short_id(change[1].older.memory_id),
+            Column("NEWER"): lambda change: short_id(change[1].newer.memory_id),
+            Column("SUBJECT", may_cut=True): lambda change: fmt.printable(change[1].older.subject),
+            Column("SCORE", is_figure=True): lambda change: f"{change[1].link.score:.2f}",
+            Column("BY"): lambda change: change[1].link.judge,
+            Column("WHY", may_cut=True): lambda change: fmt.printable(change[1].link.rationale),
         },
     )
     if result.applied:

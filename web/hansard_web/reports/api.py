@@ -5,17 +5,33 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Query
+from pydantic import Field
 from starlette.requests import Request
 
 from hansard_compiler.models.tasks import AcknowledgeReport
+from hansard_store.bodies import Answer
 from hansard_store.principals.authority import Authority
-from hansard_store.reports.files import Reports
+from hansard_store.reports.files import Reports, StatusReport
 from hansard_web.api.parameters import Limit
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
 from hansard_web.principals.dependencies import principal_of
 from hansard_web.reports.service import ReportService
+
+
+class ReportAnswer(Answer):
+    """One report with its text."""
+
+    report: StatusReport
+
+
+class ReportList(Answer):
+    """Reports, the newest first."""
+
+    items: list[StatusReport]
+    total: Annotated[int, Field(description="how many there are, beyond the limit too")]
+
 
 router = NounRouter("reports", route_class=JsonRoute)
 
@@ -36,7 +52,7 @@ async def reports_of_app(request: Request, site: SiteDep) -> ReportService:
 ReportsDep = Annotated[ReportService, Depends(reports_of_app)]
 
 
-@router.get("/v1/reports", "reports.schemas.ReportList")
+@router.get("/v1/reports", "reports.api.ReportList")
 def list_of_reports(
     service: ReportsDep,
     limit: Limit,
@@ -50,13 +66,13 @@ def list_of_reports(
     return ApiResponse({"items": items, "total": len(found)})
 
 
-@router.get("/v1/reports/{name}", "reports.schemas.ReportAnswer")
+@router.get("/v1/reports/{name}", "reports.api.ReportAnswer")
 def report(service: ReportsDep, name: str) -> ApiResponse:
     """Read a status report: at most 60 lines of Markdown."""
     return ApiResponse({"report": service.json(service.reports.get(name), with_text=True)})
 
 
-@router.post("/v1/reports/{name}/ack", "reports.schemas.ReportAnswer")
+@router.post("/v1/reports/{name}/ack", "reports.api.ReportAnswer")
 def acknowledge(service: ReportsDep, name: str, body: AcknowledgeReport) -> ApiResponse:
     """Say that a person has read a report. A second time changes nothing.
 

@@ -27,7 +27,7 @@ from hansard_store.steps.flags import SpanFlag
 from hansard_web.approvals.step_history import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
 from hansard_web.run_page.state import RunPageState
-from hansard_web.run_page.tree import Look
+from hansard_web.run_page.waterfall import Look
 from hansard_web.steps.facts import StepProblem, problem_of
 from hansard_web.ui.format import count, duration, plural
 from hansard_web.ui.messages import (

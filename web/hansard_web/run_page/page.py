@@ -27,8 +27,8 @@ from hansard_web.app.site import Site, SiteDep
 from hansard_web.evaluation import panel as evaluating
 from hansard_web.memory.panel import MemoryPanel, panel_of_run
 from hansard_web.run_page.conversation import ConversationReading, conversation_view
+from hansard_web.run_page.geometry import draw_minimap, span_key
 from hansard_web.run_page.head import Note, RunHead, run_head, run_notes
-from hansard_web.run_page.picture import draw_minimap, span_key
 from hansard_web.run_page.state import (
     ALL_SHUT,
     LINES,
@@ -38,7 +38,7 @@ from hansard_web.run_page.state import (
     address_of,
     parse_state,
 )
-from hansard_web.run_page.tree import Look, TreeView, shown_text, tree_view
+from hansard_web.run_page.waterfall import Look, TreeView, shown_text, tree_view
 from hansard_web.steps.page import Around, Pane, pane_of, step_key
 from hansard_web.ui.format import clock, count, duration, iso_time, plural
 

@@ -16,7 +16,7 @@ from hansard_store.detection.rules import LEVELS, RULES, adjusted_rules, rule_te
 from hansard_store.detection.scan import scan
 from hansard_store.ids import short_id
 from hansard_store.principals.model import person_text
-from hansard_store.tasks.json import TaskBody, scan_json, task_json
+from hansard_store.tasks.json import ScanBody, TaskBody, scan_json, task_json
 from hansard_store.tasks.rows import STATES, get_task, list_tasks
 from hansard_store.tasks.service import TaskService
 from hansard_web.app.config import read_rule_count, read_rule_window
@@ -263,7 +263,7 @@ def detect(
     print_answer(body, _print_found, as_json=as_json)
 
 
-def _print_found(body: Json) -> None:
+def _print_found(body: ScanBody) -> None:
     findings = [(level, one) for level in LEVELS for one in body[level]]
     if not findings:
         click.echo("Nothing repeats.", err=True)

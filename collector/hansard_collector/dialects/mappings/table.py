@@ -2,9 +2,9 @@
 
 For a field, the first source that is present and usable is taken; the groups `merged` and `joined`
 take all of them. Evidence is an attribute key, a prefix of flat keys (ends in a dot), an event
-(`event …`, of the span or as a log record) or the beginning of the span's name (`span …`). Rows of
-model calls stand in `table_of_calls`, their tokens in `table_of_tokens`, rows of other steps in
-`table_of_steps`.
+(`event …`, of the span or as a log record) or the beginning of the span's name (`span …`). What a
+span is stands in `roles`, rows of model calls in `calls`, their tokens in `tokens`, rows of other
+steps in `steps`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from hansard_collector.dialects import (
     claude_code,
     gen_ai,
     google_adk,
-    haystack,
     langfuse,
-    llamaindex,
     mlflow,
     openinference,
     openllmetry,
@@ -38,87 +36,17 @@ from hansard_collector.dialects.engine.sources import (
     members_of,
     read_family,
     read_mapping,
-    roles_of,
     texts_of,
     within,
 )
 from hansard_collector.dialects.engine.values import text
-from hansard_collector.dialects.mappings import calls, steps, tokens
+from hansard_collector.dialects.mappings import calls, roles, steps, tokens
 
 _CC = claude_code.NAME
 _INVOCATION = "llm.invocation_parameters"
 _LF_METADATA = "langfuse.observation.metadata"
 _TL = "traceloop.association.properties"
 _VA_META = "ai.telemetry.metadata"
-
-_ROLE: Rows = {
-    "role": (
-        *(FieldSource(evidence, constant(role)) for evidence, role in own.SPAN_ROLES.items()),
-        *roles_of("hansard.kind", own.ROLES),
-        *roles_of("type", {"guardrails/guard/step/call": "llm"}),  # Guardrails' call of a model
-        FieldSource("openinference.span.kind", openinference.prepared),
-        *roles_of("openinference.span.kind", openinference.ROLES),
-        *roles_of("gen_ai.span.kind", openinference.ROLES),  # traceAI, in OpenInference's words
-        *roles_of("fi.span.kind", openinference.ROLES),
-        *roles_of("langfuse.observation.type", langfuse.ROLES),
-        FieldSource("mlflow.spanType", mlflow.role),
-        *roles_of("langsmith.span.kind", others.LANGSMITH_ROLES),
-        means("span.type", claude_code.ROLES, needs=_CC),
-        FieldSource("span.type", others.voltagent_role, needs="voltagent"),
-        *roles_of("entity.type", others.VOLTAGENT_ROLES, needs="voltagent"),
-        FieldSource("span claude_code.", claude_code.role_by_name),
-        FieldSource("spring.ai.kind", others.spring_role),
-        FieldSource("ai.operationId", vercel_ai_sdk.role),
-        *roles_of("lmnr.span.type", others.LAMINAR_ROLES),
-        *roles_of("genkit:metadata:subtype", others.GENKIT_ROLES),
-        *roles_of("genkit:type", others.GENKIT_ROLES),
-        FieldSource("span raw_gen_ai_request", constant("llm"), needs="litellm"),
-        *roles_of("gen_ai.operation.name", {"execute_tool": "tool"}),
-        FieldSource("mcp.method.name", constant("mcp")),
-        *each(("http.route", "url.path"), others.counts_only),
-        FieldSource("url", others.counts_only, needs="logfire"),
-        *roles_of("gen_ai.operation.name", gen_ai.ROLES),
-        *roles_of("traceloop.span.kind", openllmetry.ROLES),
-        *roles_of("agentops.span.kind", others.AGENTOPS_ROLES),
-        *roles_of("mastra.span.type", others.MASTRA_ROLES),
-        *roles_of("llm.request.type", openllmetry.REQUEST_TYPES),
-        *roles_of("gen_ai.request.type", openllmetry.REQUEST_TYPES),
-        FieldSource("haystack.component.type", haystack.role_of_component),
-        FieldSource("haystack.agent.step.llm.output", constant("llm")),  # its generator has no span
-        FieldSource("span haystack.", haystack.role),
-        *(
-            FieldSource(evidence, constant(role), needs="google_adk")
-            for evidence, role in google_adk.SPAN_ROLES.items()
-        ),
-        *(
-            FieldSource(evidence, constant(role), needs=dialect)
-            for dialect, names in others.SPAN_ROLES.items()
-            for evidence, role in names.items()
-        ),
-        FieldSource("haystack.tool.name", constant("tool")),
-        *(
-            FieldSource(evidence, constant(role), needs="llamaindex")
-            for evidence, role in llamaindex.SPAN_ROLES.items()
-        ),
-        means("codex.tool.phase", {"dispatch": "tool"}),
-        FieldSource("lk.function_tool.name", constant("tool")),
-        FieldSource("embedding.model_name", constant("embedding")),
-        FieldSource("reranker.model_name", constant("rerank")),
-        FieldSource("gen_ai.operation.name", constant("other")),  # custom operations are allowed
-        FieldSource("request_data", pydantic_ai.role_of_request, needs="logfire"),
-        FieldSource("span anthropic.", others.sdk_request, needs="anthropic_sdk"),
-        *each(
-            (
-                "gen_ai.request.model", "gen_ai.response.model", "llm.request.model_name",
-                "llm.response.model_name", "llm.model_name", "langfuse.observation.model.name",
-                "mlflow.llm.model", "ai.model.id", "gen_ai.usage.input_tokens",
-                "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.usage.prompt_tokens",
-                "llm.messages",
-            ),
-            others.names_model,
-        ),
-    ),
-}  # fmt: skip
 
 _EVERY: Rows = {
     "name": (
@@ -313,7 +241,7 @@ _JOINED: Rows = {
 }  # fmt: skip
 
 GROUPS: Mapping[str, Rows] = {
-    "role": _ROLE,
+    "role": roles.ROLE,
     "every": _EVERY,
     "merged": _MERGED,
     "joined": _JOINED,

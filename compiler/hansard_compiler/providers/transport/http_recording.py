@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 
 from hansard_compiler.providers.transport.exchange import Attempt, recorded_headers, sent_headers
-from hansard_compiler.providers.transport.failure_classes import retry_after_s
+from hansard_compiler.providers.transport.failure_mapping import retry_after_s
 
 _current: ContextVar[_Recording | None] = ContextVar("hansard_recording", default=None)
 

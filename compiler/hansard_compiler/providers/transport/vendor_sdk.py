@@ -19,7 +19,7 @@ from hansard_compiler.providers.base import OnEvent
 from hansard_compiler.providers.formats.sse import events_of
 from hansard_compiler.providers.transport import failures
 from hansard_compiler.providers.transport.exchange import Exchange, tell_exchange, tell_sending
-from hansard_compiler.providers.transport.failure_classes import failure_in_stream, failure_of, made
+from hansard_compiler.providers.transport.failure_mapping import failure_in_stream, failure_of, made
 from hansard_compiler.providers.transport.failures import KeyMissing, PackageMissing
 
 _HEADERS = {"Content-Type": "application/json"}

@@ -18,13 +18,13 @@ from hansard._export.otlp.exporter import (
 )
 from hansard._export.otlp.spans import logs_of, spans_of
 from hansard._export.spool import RECORD_BYTES, SpooledPayload, SpoolFile, SpoolKind
-from hansard._runtime.fork_locks import apart_from_forks
+from hansard._runtime.forks import apart_from_forks
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
     from hansard._config.settings import Settings
-    from hansard._export.otlp.http_session import Uploader
+    from hansard._export.otlp.payload_upload import Uploader
 
 _MOST_PARTS: Final = 32  # requests spent on finding what of a batch is refused
 _MOST_DOUBTS: Final = 3  # failures of one batch that may be its own fault
@@ -142,7 +142,7 @@ class Courier:
             return ExportResponse(ExportOutcome.NOT_RECEIVED, "no HTTP endpoint is known")
         if self._uploader is None:
             with apart_from_forks():
-                from hansard._export.otlp.http_session import Uploader
+                from hansard._export.otlp.payload_upload import Uploader
 
             self._uploader = Uploader(base, self._settings)
         response = self._uploader.put(payload.ref, payload.data, media_type=payload.media_type)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from hansard._config.setting import GRPC
 from hansard._export.otlp.log_records import encode_payloads, payload_records
 from hansard._export.spool import SpooledPayload, SpoolKind
-from hansard._runtime.fork_locks import call_apart_from_forks
+from hansard._runtime.forks import call_apart_from_forks
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

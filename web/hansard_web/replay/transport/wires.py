@@ -15,7 +15,7 @@ from hansard_compiler.providers.transport.exchange import (
     tell_exchange,
     tell_sending,
 )
-from hansard_compiler.providers.transport.failure_classes import failure_of
+from hansard_compiler.providers.transport.failure_mapping import failure_of
 from hansard_compiler.providers.transport.failures import NotRenderable
 from hansard_compiler.replay.errors import NotReplayable, ReplayReason
 from hansard_web.replay.source import assert_hash

@@ -19,7 +19,7 @@ from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import StepSkeleton, steps_by_number
 from hansard_store.steps.tree import TreeMark
 from hansard_web.run_page.arrangement import Arrangement, Hidden, arrange, with_ancestors
-from hansard_web.run_page.picture import (
+from hansard_web.run_page.geometry import (
     TINY_PCT,
     Picture,
     Scale,
