@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import apsw
-from pydantic import Field
 
 from hansard_compiler.renamed import with_current_code
 from hansard_compiler.retention_modes import RetentionMode
-from hansard_store.bodies import Body, body_of
+from hansard_store.bodies import Body, Description, body_of
 from hansard_store.content.retention import Retention
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
@@ -343,12 +342,10 @@ class HeartbeatPhase(Body):
 
     name: str
     status: Status
-    step_id: Annotated[str, Field(description="the phase's span in the cycle's trace")]
+    step_id: Annotated[str, Description("the phase's span in the cycle's trace")]
     started_at: str
     duration_ns: str
-    summary: Annotated[
-        str, Field(description="of a failed phase the error, of a skipped one the reason")
-    ]
+    summary: Annotated[str, Description("of a failed phase the error, of a skipped one the reason")]
     figures: dict[str, Any]
 
 
@@ -358,9 +355,7 @@ class HeartbeatCycle(Body):
     run_id: str
     origin: Origin
     started_at: str
-    ended_at: Annotated[
-        str | None, Field(description="null: it is under way, or its process was killed")
-    ]
+    ended_at: Annotated[str | None, Description("null: it is under way, or its process was killed")]
     phases: list[HeartbeatPhase]
 
 
@@ -370,7 +365,7 @@ class DiagnosticBody(Body):
     time: str
     component: str
     level: Level
-    signature: Annotated[str, Field(description="what equal diagnostics share")]
+    signature: Annotated[str, Description("what equal diagnostics share")]
     message: str
     run_id: str | None
     step_id: str | None

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
-
-from hansard_store.bodies import Body, body_of
+from hansard_store.bodies import Body, Description, body_of
 from hansard_store.evaluation.verdicts import ActionStatus, Source, Verdict, VerdictRow
 from hansard_store.times import time_text
 
@@ -69,18 +67,18 @@ class EvaluatedClaim(Body):
     """What was said, where, and when."""
 
     source: Source
-    run_id: Annotated[str | None, Field(description="that said it; of memory, that wrote it")]
+    run_id: Annotated[str | None, Description("that said it; of memory, that wrote it")]
     step_id: str | None
     memory_id: str | None
-    message_id: Annotated[str | None, Field(description="of a transcript")]
+    message_id: Annotated[str | None, Description("of a transcript")]
     sentence: Annotated[
-        str | None, Field(description="the sentence; null where it is not stored any more")
+        str | None, Description("the sentence; null where it is not stored any more")
     ]
-    start: Annotated[int, Field(description="its place in the text, in characters")]
+    start: Annotated[int, Description("its place in the text, in characters")]
     language: Literal["en", "de", "fr", "es"]
-    tool: Annotated[str, Field(description="what it is about: a tool, or a topic such as tests")]
-    is_tool: Annotated[bool, Field(description="false: a topic of a data set")]
-    qualifier: Annotated[str | None, Field(description="the part that is spoken of, such as unit")]
+    tool: Annotated[str, Description("what it is about: a tool, or a topic such as tests")]
+    is_tool: Annotated[bool, Description("false: a topic of a data set")]
+    qualifier: Annotated[str | None, Description("the part that is spoken of, such as unit")]
     polarity: Literal["success", "failure", "acted"]
     at: str
     ns: str
@@ -89,13 +87,13 @@ class EvaluatedClaim(Body):
 class EvaluationEvidence(Body):
     """What the record shows; the step that decided is the first."""
 
-    tool: Annotated[str | None, Field(description="of the step that decided; null: none was found")]
+    tool: Annotated[str | None, Description("of the step that decided; null: none was found")]
     step_ids: list[str]
-    executions: Annotated[int, Field(description="that were looked at")]
+    executions: Annotated[int, Description("that were looked at")]
     failures: int
     at: str | None
     recovered_at: Annotated[
-        str | None, Field(description="of a contradiction: since when it succeeds again")
+        str | None, Description("of a contradiction: since when it succeeds again")
     ]
 
 
@@ -105,14 +103,14 @@ class ClaimEvaluation(Body):
     evaluation_id: str
     verdict: Verdict
     action_status: Annotated[
-        ActionStatus | None, Field(description="null of a claim that something failed")
+        ActionStatus | None, Description("null of a claim that something failed")
     ]
-    summary: Annotated[str, Field(description="claim and evidence in one sentence")]
+    summary: Annotated[str, Description("claim and evidence in one sentence")]
     reason: str
     claim: EvaluatedClaim
     evidence: EvaluationEvidence
-    correction_id: Annotated[str | None, Field(description="the memory record that corrects it")]
-    count: Annotated[int, Field(description="evaluations that saw it so")]
+    correction_id: Annotated[str | None, Description("the memory record that corrects it")]
+    count: Annotated[int, Description("evaluations that saw it so")]
     first_seen_at: str
     last_seen_at: str
 

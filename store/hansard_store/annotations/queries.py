@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 import apsw
-from pydantic import Field
 
 from hansard_compiler.models.annotations import MOST_NAME, Kind, Source, clean_tag
 from hansard_store.annotations.rows import (
@@ -20,7 +19,7 @@ from hansard_store.annotations.rows import (
     State,
     annotation_of,
 )
-from hansard_store.bodies import Body, body_of
+from hansard_store.bodies import Body, Description, body_of
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.database.id_prefixes import find_key
 from hansard_store.errors import InvalidQueryError
@@ -414,29 +413,29 @@ class AnnotationBody(Body):
 
     annotation_id: str | None
     run_id: str
-    step_id: Annotated[str | None, Field(description="null: it is on the whole run")]
+    step_id: Annotated[str | None, Description("null: it is on the whole run")]
     kind: Literal["note", "score", "tag"]
-    name: Annotated[str | None, Field(description="of a score; the tag itself")]
+    name: Annotated[str | None, Description("of a score; the tag itself")]
     score: AnnotationScore | None
-    explanation: Annotated[str | None, Field(description="of a score: why")]
-    text: Annotated[str | None, Field(description="of a note")]
-    expected: Annotated[str | None, Field(description="what the output should have been")]
+    explanation: Annotated[str | None, Description("of a score: why")]
+    text: Annotated[str | None, Description("of a note")]
+    expected: Annotated[str | None, Description("what the output should have been")]
     source: Source | None
     author: str | None
-    origin: Annotated[str, Field(description="page, api, cli, import; otlp: a span tells it")]
+    origin: Annotated[str, Description("page, api, cli, import; otlp: a span tells it")]
     created_at: str
     created_ns: str
     state: State
     ended: AnnotationEnd | None
-    removed: Annotated[list[str], Field(description="rule:fingerprint of every secret cut out")]
+    removed: Annotated[list[str], Description("rule:fingerprint of every secret cut out")]
 
 
 class ScoreSumBody(Body):
     """The scores of one name: of the run itself, else of its steps."""
 
     name: str
-    value: Annotated[float | None, Field(description="their mean")]
-    label: Annotated[str | None, Field(description="null where they differ")]
+    value: Annotated[float | None, Description("their mean")]
+    label: Annotated[str | None, Description("null where they differ")]
     count: int
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from hansard_store.approvals.records import (
     Approval,
     Draft,
@@ -18,7 +16,7 @@ from hansard_store.approvals.records import (
     Status,
 )
 from hansard_store.audit.event_types import Actor, ChainReport, Head, StoredEvent
-from hansard_store.bodies import Body, BodyT, body_of
+from hansard_store.bodies import Body, BodyT, Description, body_of
 from hansard_store.database.stored_json import json_of, own_copy
 from hansard_store.ids import short_id
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, Method, is_same, person_text
@@ -32,7 +30,7 @@ class ShownField(Body):
     value: str
     flag: Flag | None
     flag_reason: str | None
-    is_truncated: Annotated[bool, Field(description="the value is longer than what is shown")]
+    is_truncated: Annotated[bool, Description("the value is longer than what is shown")]
 
 
 class DraftBody(Body):
@@ -43,9 +41,7 @@ class DraftBody(Body):
     at: str
     note: str | None
     note_by: str | None
-    note_is_claimed: Annotated[
-        bool, Field(description="nobody authenticated the name in `note_by`")
-    ]
+    note_is_claimed: Annotated[bool, Description("nobody authenticated the name in `note_by`")]
 
 
 class ActionBody(Body):
@@ -83,7 +79,7 @@ class SettledBody(Body):
     method: Method
     at: str
     outcome: Outcome
-    note: Annotated[str, Field(description="how they know")]
+    note: Annotated[str, Description("how they know")]
 
 
 class ExecutionBody(Body):
@@ -106,7 +102,7 @@ class ApprovalItem(Body):
     arguments_hash: str
     is_redacted: bool
     must_repropose: Annotated[
-        bool, Field(description="only a caller with the exact arguments can run it")
+        bool, Description("only a caller with the exact arguments can run it")
     ]
     description: str
     fields: list[ShownField]
@@ -121,21 +117,19 @@ class ApprovalItem(Body):
     revision: int
     note: str | None
     reason: str | None
-    drafts: Annotated[list[DraftBody] | None, Field(description="null in lists")]
+    drafts: Annotated[list[DraftBody] | None, Description("null in lists")]
     created_at: str
     updated_at: str
     expires_at: str
-    requested_by: Annotated[
-        list[str], Field(description="principals that requested it; none decides")
-    ]
+    requested_by: Annotated[list[str], Description("principals that requested it; none decides")]
     requested_method: Method | None
     decided_by: str | None
-    decided_method: Annotated[Method | None, Field(description="how `decided_by` is known")]
+    decided_method: Annotated[Method | None, Description("how `decided_by` is known")]
     decided_at: str | None
     approvers: list[ApproverBody]
-    approvals_required: Annotated[int, Field(description="of distinct people")]
-    approvals_left: Annotated[int, Field(description="how many people more; 0 once it is decided")]
-    approved_by: Annotated[list[RecordedApproval], Field(description="of the current draft")]
+    approvals_required: Annotated[int, Description("of distinct people")]
+    approvals_left: Annotated[int, Description("how many people more; 0 once it is decided")]
+    approved_by: Annotated[list[RecordedApproval], Description("of the current draft")]
     policy: PolicyNoteBody
     execution: ExecutionBody
 
@@ -229,7 +223,7 @@ class AuditEvent(Body):
     actor: Literal["agent", "me", "tool", "system"]
     who: str
     is_claimed: Annotated[
-        bool, Field(description="`who` is a name that a program gave, not authenticated")
+        bool, Description("`who` is a name that a program gave, not authenticated")
     ]
     action: str
     source: str
@@ -246,7 +240,7 @@ class AuditEvent(Body):
 class HeadItem(Body):
     seq: int
     hash: str
-    anchor: Annotated[str, Field(description="what to keep elsewhere, and to verify against")]
+    anchor: Annotated[str, Description("what to keep elsewhere, and to verify against")]
 
 
 class Broken(Body):
@@ -261,7 +255,7 @@ class ChainReportBody(Body):
     checked: int
     head: HeadItem
     anchor: str | None
-    heads_checked: Annotated[int, Field(description="kept heads that it was held against")]
+    heads_checked: Annotated[int, Description("kept heads that it was held against")]
     broken: Broken | None
 
 

@@ -21,13 +21,12 @@ from typing import Annotated, Any, Final, Literal, NotRequired
 
 import apsw
 import orjson
-from pydantic import Field
 
 from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_store.approvals.unit_of_work import SYSTEM, Who
 from hansard_store.audit.event_types import Event, EventType
 from hansard_store.audit.events import append
-from hansard_store.bodies import Body, BodyT, body_of
+from hansard_store.bodies import Body, BodyT, Description, body_of
 from hansard_store.database.connections import accountability_transaction
 from hansard_store.database.data_folder import DataFolder, make_private
 from hansard_store.database.readers import open_reader
@@ -501,7 +500,7 @@ class ReportAck(Body):
     """Who acknowledged a report, and when."""
 
     who: str
-    method: Annotated[Method, Field(description="how the name is known")]
+    method: Annotated[Method, Description("how the name is known")]
     at: str
     ns: str
 
@@ -512,25 +511,23 @@ class StatusReport(Body):
     name: str
     written_at: str
     written_ns: str
-    is_pending: Annotated[bool, Field(description="it waits for somebody to acknowledge it")]
+    is_pending: Annotated[bool, Description("it waits for somebody to acknowledge it")]
     next_recipient: Annotated[
-        str | None, Field(description="the recipient whose turn it is; null: anybody")
+        str | None, Description("the recipient whose turn it is; null: anybody")
     ]
     escalated_past: Annotated[
-        list[str], Field(description="recipients who did not acknowledge it in time")
+        list[str], Description("recipients who did not acknowledge it in time")
     ]
-    escalates_at: Annotated[str | None, Field(description="when it passes to the next recipient")]
+    escalates_at: Annotated[str | None, Description("when it passes to the next recipient")]
     record: Annotated[
-        State, Field(description="whether the file is as its event in the audit log has it")
+        State, Description("whether the file is as its event in the audit log has it")
     ]
-    acks: Annotated[list[ReportAck], Field(description="each with its event in the audit log")]
+    acks: Annotated[list[ReportAck], Description("each with its event in the audit log")]
     unrecorded_acks: Annotated[
         list[UnrecordedAck],
-        Field(
-            description="lines of the .ack file that no event holds: anybody may have written them"
-        ),
+        Description("lines of the .ack file that no event holds: anybody may have written them"),
     ]
-    text: NotRequired[Annotated[str | None, Field(description="Markdown; only where one is shown")]]
+    text: NotRequired[Annotated[str | None, Description("Markdown; only where one is shown")]]
 
 
 def report_json(

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal
 
 import apsw
-from pydantic import Field
 
-from hansard_store.bodies import Body, body_of
+from hansard_store.bodies import Body, Description, body_of
 from hansard_store.detection.rules import LEVELS, EvidenceKind, Level, SubjectKind
 from hansard_store.detection.scan import Scan
 from hansard_store.memory.maintenance.reviewed_supersessions import (
@@ -57,14 +56,14 @@ class TaskSubject(Body):
     """What it is about; `name` null: all of that kind."""
 
     kind: SubjectKind
-    name: Annotated[str | None, Field(description="of a memory, its type")]
+    name: Annotated[str | None, Description("of a memory, its type")]
 
 
 class TaskEvidence(Body):
     """One time that it happened, by the id of a step, an approval, a memory or a report."""
 
     kind: EvidenceKind
-    id: Annotated[str, Field(description="of a figure, what was measured, in words")]
+    id: Annotated[str, Description("of a figure, what was measured, in words")]
     at: str
     ns: str
 
@@ -77,7 +76,7 @@ class TaskDecision(Body):
     method: Method
     at: str
     ns: str
-    origin: Annotated[str | None, Field(description="page, api, cli")]
+    origin: Annotated[str | None, Description("page, api, cli")]
     note: str | None
 
 
@@ -95,36 +94,34 @@ class TaskBody(Body):
 
     task_id: str
     state: Literal["blocked", "approved", "dismissed", "done"]
-    review: Annotated[bool, Field(description="a person has to decide")]
+    review: Annotated[bool, Description("a person has to decide")]
     level: Level
     rule: str
-    pattern: Annotated[
-        str, Field(description="what repeats; one task of a pattern is open at most")
-    ]
+    pattern: Annotated[str, Description("what repeats; one task of a pattern is open at most")]
     subject: TaskSubject
     title: str
     description: str
     sample: Annotated[
         str | None,
-        Field(description="what the newest one says; null: nothing is kept of it any more"),
+        Description("what the newest one says; null: nothing is kept of it any more"),
     ]
-    count: Annotated[int, Field(description="how often, none of them twice")]
+    count: Annotated[int, Description("how often, none of them twice")]
     first_at: str
     first_ns: str
     last_at: str
     last_ns: str
-    threshold: Annotated[int, Field(description="that was in force when it was last seen,")]
-    window_ns: Annotated[str, Field(description="within this time")]
+    threshold: Annotated[int, Description("that was in force when it was last seen,")]
+    window_ns: Annotated[str, Description("within this time")]
     activity: Annotated[
-        list[int], Field(description="how many in each 24th of the window, the oldest first")
+        list[int], Description("how many in each 24th of the window, the oldest first")
     ]
-    evidence: Annotated[list[TaskEvidence], Field(description="the first one and the newest")]
+    evidence: Annotated[list[TaskEvidence], Description("the first one and the newest")]
     created_at: str
     created_ns: str
     updated_at: str
     updated_ns: str
     proposes: Annotated[
-        list[SupersessionBody], Field(description="what approving the task applies at once")
+        list[SupersessionBody], Description("what approving the task applies at once")
     ]
     decision: TaskDecision | None
     done: TaskDone | None

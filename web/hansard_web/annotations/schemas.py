@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired
 
-from pydantic import Field
-
 from hansard_compiler.models.annotations import Source
 from hansard_store.annotations.queries import AnnotationBody
-from hansard_store.bodies import Answer, Body, Page
+from hansard_store.bodies import Answer, Body, Description, Page
 
 
 class _Judged(Body):
@@ -41,22 +39,20 @@ class DatasetMessage(Body):
 class DatasetExample(Body):
     """What is judged."""
 
-    step_id: Annotated[str | None, Field(description="null: a run")]
+    step_id: Annotated[str | None, Description("null: a run")]
     name: str
-    role: Annotated[str, Field(description="run, llm, tool, agent, …")]
+    role: Annotated[str, Description("run, llm, tool, agent, …")]
     status: str
     model: str | None
     started_at: str | None
     input: Annotated[
         list[DatasetMessage] | Any,
-        Field(
-            description="messages of a model call; of a tool its name and arguments; else its input"
-        ),
+        Description("messages of a model call; of a tool its name and arguments; else its input"),
     ]
-    tools: Annotated[list[dict[str, Any]], Field(description="what the model was offered")]
+    tools: Annotated[list[dict[str, Any]], Description("what the model was offered")]
     output: Annotated[
         list[DatasetMessage] | Any,
-        Field(description="messages of a model call; of a tool its result; else its output"),
+        Description("messages of a model call; of a tool its result; else its output"),
     ]
 
 
@@ -64,9 +60,7 @@ class DatasetLine(Answer, DatasetExample):
     """A marked step; or a marked run, given by its first prompt and its last answer."""
 
     run_id: str
-    expected: Annotated[
-        str | None, Field(description="the newest expected output of a score or a note")
-    ]
+    expected: Annotated[str | None, Description("the newest expected output of a score or a note")]
     tags: list[str]
     scores: list[DatasetScore]
     notes: list[DatasetNote]
@@ -87,8 +81,7 @@ class AnnotationList(Page):
     items: list[AnnotationBody]
     pruned: Annotated[
         int | None,
-        Field(
-            description="of the run or step asked for, how many that had ended are not kept; "
-            "else null"
+        Description(
+            "of the run or step asked for, how many that had ended are not kept; else null"
         ),
     ]

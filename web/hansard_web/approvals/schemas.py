@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired
 
-from pydantic import Field
-
 from hansard_store.approvals.json import ApprovalItem, AuditEvent, ChainReportBody, HeadItem
-from hansard_store.bodies import Answer, Page
+from hansard_store.bodies import Answer, Description, Page
 
 
 class ApprovalBody(ApprovalItem, Answer):
-    memories: Annotated[list[str], Field(description="ids of what was written to memory under it")]
+    memories: Annotated[list[str], Description("ids of what was written to memory under it")]
     token: NotRequired[
         Annotated[
             str | None,
-            Field(description="to claim with; only for the proposal key, once approved"),
+            Description("to claim with; only for the proposal key, once approved"),
         ]
     ]
 
 
 class ProposedBody(ApprovalItem, Answer):
-    proposal_key: Annotated[str, Field(description="keep it: it fetches the token")]
-    replaced: Annotated[list[str], Field(description="approvals that ended for this one")]
+    proposal_key: Annotated[str, Description("keep it: it fetches the token")]
+    replaced: Annotated[list[str], Description("approvals that ended for this one")]
 
 
 class ProposedItem(ApprovalItem):
@@ -44,9 +42,7 @@ class Approvals(Page):
     """Approvals, the newest first."""
 
     items: list[ApprovalItem]
-    waiting: Annotated[
-        dict[str, int], Field(description="how many are awaiting and revised, in all")
-    ]
+    waiting: Annotated[dict[str, int], Description("how many are awaiting and revised, in all")]
 
 
 class Claimed(Answer):

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import apsw
-from pydantic import Field
 
 from hansard_collector.derivation.compilations import read_result
 from hansard_collector.payloads import PayloadStanding, standing_of
-from hansard_store.bodies import Answer, Body, body_of
+from hansard_store.bodies import Answer, Body, Description, body_of
 from hansard_store.compilations.queries import (
     Compilation,
     compilations_with_id,
@@ -54,11 +53,9 @@ class CompilationSummary(Body):
     hash: str | None
     stable_prefix_hash: str | None
     volatile_suffix_hash: str | None
-    recorded_schema_version: Annotated[
-        str, Field(description="of hansard.*, as the sender wrote it")
-    ]
-    counter: Annotated[str | None, Field(description="how tokens were counted")]
-    ports: Annotated[list[str], Field(description="what shaped the compile beside its request")]
+    recorded_schema_version: Annotated[str, Description("of hansard.*, as the sender wrote it")]
+    counter: Annotated[str | None, Description("how tokens were counted")]
+    ports: Annotated[list[str], Description("what shaped the compile beside its request")]
     budget: Budget
     items: ItemCounts
     request_ref: str | None
@@ -85,7 +82,7 @@ class WholeCompilation(CompilationSummary):
 
     run_name: str
     parent_step_id: str | None
-    calls: Annotated[list[str], Field(description="steps that sent what was compiled")]
+    calls: Annotated[list[str], Description("steps that sent what was compiled")]
     request: CompilePayload | None
     result: CompilePayload | None
     sections: list[SectionBody]
@@ -98,9 +95,7 @@ class WholeCompilation(CompilationSummary):
 class CompilationBody(WholeCompilation, Answer):
     """A compile, whole."""
 
-    same_compile: Annotated[
-        list[str], Field(description="other steps that made the very same compile")
-    ]
+    same_compile: Annotated[list[str], Description("other steps that made the very same compile")]
 
 
 def compilation_body(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from hansard_compiler.calls import Json
 from hansard_compiler.diff import (
     CompileDiff,
@@ -22,7 +20,7 @@ from hansard_compiler.diff.changes import Change
 from hansard_compiler.diff.compiles import Amount, ItemChange, RuleDiff, TermDiff
 from hansard_compiler.diff.json_paths import JsonChange
 from hansard_compiler.diff.sides import ScoreTerm
-from hansard_store.bodies import Answer, Body, Page, body_of, milliseconds
+from hansard_store.bodies import Answer, Body, Description, Page, body_of, milliseconds
 from hansard_web.api.bodies import RunBody, StepMention, run_body, skeleton_body
 from hansard_web.api.values import plain
 from hansard_web.compile_view.labels import ItemNames
@@ -41,7 +39,7 @@ class DeltaBody(Body):
     left: int | float | str | None
     right: int | float | str | None
     delta: int | float | None
-    share: Annotated[float | None, Field(description="of the left side")]
+    share: Annotated[float | None, Description("of the left side")]
     direction: Literal["more", "less", "same", "other", "unknown"]
     verdict: Literal["better", "worse", "neutral", "unknown"]
 
@@ -71,19 +69,19 @@ class DiffItemSide(ItemOutcome):
 class DiffBecause(Body):
     kind: Annotated[
         str,
-        Field(
-            description="budget, weight, setting, rule, model, task, time, input, order, conflict, "
+        Description(
+            "budget, weight, setting, rule, model, task, time, input, order, conflict, "
             "duplicate, dependency, removal, competition, score, several, unknown"
         ),
     ]
     detail: str
     basis: Annotated[
         Literal["verified", "evidence"],
-        Field(description="verified: with `changes` taken back, compiling again undoes the flip"),
+        Description("verified: with `changes` taken back, compiling again undoes the flip"),
     ]
     changes: list[str]
     is_minimal: Annotated[
-        bool, Field(description="false: trying was given up before the set was smallest")
+        bool, Description("false: trying was given up before the set was smallest")
     ]
 
 
@@ -91,9 +89,7 @@ class DiffItem(Body):
     """A candidate of either compile; null where it was none."""
 
     item_id: str
-    name: Annotated[
-        str, Field(description="what people call it: of an id that is a hash, what it says")
-    ]
+    name: Annotated[str, Description("what people call it: of an id that is a hash, what it says")]
     change: ItemChange
     left: DiffItemSide | None
     right: DiffItemSide | None
@@ -153,9 +149,7 @@ class CompileDelta(Body):
     by_section: list[DiffAmount]
     policy: list[RuleDelta]
     redactions: list[RedactionDelta]
-    settings: Annotated[
-        list[SettingDelta] | None, Field(description="null: a request is not stored")
-    ]
+    settings: Annotated[list[SettingDelta] | None, Description("null: a request is not stored")]
 
 
 class TextOpBody(Body):
@@ -184,7 +178,7 @@ class MessageDelta(Body):
     role: str | None
     left_hash: str | None
     right_hash: str | None
-    text: Annotated[list[TextOpBody], Field(description="of a changed one, word by word")]
+    text: Annotated[list[TextOpBody], Description("of a changed one, word by word")]
 
 
 class RequestDelta(Body):
@@ -193,13 +187,9 @@ class RequestDelta(Body):
     right_size: int | None
     left_ref: str | None
     right_ref: str | None
-    first_difference: Annotated[
-        int | None, Field(description="offset of the first byte that differs")
-    ]
+    first_difference: Annotated[int | None, Description("offset of the first byte that differs")]
     json: PathDelta | None
-    unified: Annotated[
-        str | None, Field(description="the bytes as a unified diff; null where json is")
-    ]
+    unified: Annotated[str | None, Description("the bytes as a unified diff; null where json is")]
     is_unified_truncated: bool
 
 
@@ -218,9 +208,7 @@ class StepDiffBody(Body):
     is_empty: bool
     changed_fields: list[str]
     headline: list[DeltaBody]
-    compile: Annotated[
-        CompileDelta | None, Field(description="null unless both compiled their context")
-    ]
+    compile: Annotated[CompileDelta | None, Description("null unless both compiled their context")]
     messages: list[MessageDelta]
     tools: PathDelta
     parameters: PathDelta

@@ -8,11 +8,9 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import Annotated, Final, Literal, NotRequired
 
-from pydantic import Field
-
 from hansard._export.otlp.exporter import PRODUCT
 from hansard_collector.pipeline.ingest_queue import Pipeline
-from hansard_store.bodies import Answer, Body, body_of
+from hansard_store.bodies import Answer, Body, Description, body_of
 from hansard_store.database.connections import why_not_writable
 from hansard_store.ledger import (
     ledger_totals,
@@ -63,7 +61,7 @@ class Refusal(Body):
     signal: str
     code: str
     message: str
-    items: Annotated[int | None, Field(description="null: the whole request")]
+    items: Annotated[int | None, Description("null: the whole request")]
     bytes: int
 
 
@@ -75,7 +73,7 @@ class Queue(Body):
 
 class Drop(Body):
     service: str
-    signal: Annotated[str, Field(description="spans or logs")]
+    signal: Annotated[str, Description("spans or logs")]
     reason: str
     items: int
     processes: int
@@ -89,15 +87,13 @@ class Ledger(Answer):
     metric_points: LedgerCountBody
     senders: list[SenderBody]
     refusals: list[Refusal]
-    drops: Annotated[list[Drop], Field(description="what senders report that they dropped")]
-    queue: Annotated[Queue | None, Field(description="of this process; null where it only reads")]
+    drops: Annotated[list[Drop], Description("what senders report that they dropped")]
+    queue: Annotated[Queue | None, Description("of this process; null where it only reads")]
 
 
 class Health(Answer):
     status: Literal["ok", "unavailable"]
-    product: Annotated[
-        Literal["hansard"], Field(description="who answers: senders of open spans ask")
-    ]
+    product: Annotated[Literal["hansard"], Description("who answers: senders of open spans ask")]
     version: str
     up_seconds: NotRequired[float | None]
     reason: NotRequired[str | None]

@@ -7,12 +7,11 @@ from http import HTTPStatus
 from typing import Annotated
 
 from anyio import to_thread
-from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from hansard_collector.payloads import store_payload as store_prepared
-from hansard_store.bodies import Answer, body_of
+from hansard_store.bodies import Answer, Description, body_of
 from hansard_store.content.payloads import (
     Payload,
     checked_file,
@@ -48,7 +47,7 @@ class StoredPayload(Answer):
     stored_ref: str | None
     size: int
     redacted: str | None
-    reason: Annotated[str | None, Field(description="why nothing was kept")]
+    reason: Annotated[str | None, Description("why nothing was kept")]
 
 
 @router.get(

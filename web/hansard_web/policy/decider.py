@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.models import Effect as EffectName
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.policy.checks import ReasonCode
 from hansard_compiler.policy.facts import Action
 from hansard_compiler.policy.rules import Effect
-from hansard_store.bodies import Answer, Body, BodyT, body_of
+from hansard_store.bodies import Answer, Body, BodyT, Description, body_of
 from hansard_store.content.retention import Retention
 from hansard_store.policy.checks import check_row, record_check
 from hansard_store.runs.open_steps import RunPlace, find_run_place
@@ -30,9 +28,7 @@ class Decision(Body):
 
     action: Action
     effect: EffectName
-    allowed: Annotated[
-        bool, Field(description="nothing stands against it now: no denial, no obligation")
-    ]
+    allowed: Annotated[bool, Description("nothing stands against it now: no denial, no obligation")]
     reason_code: ReasonCode
     reason: str
     rule_id: str | None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from hansard_compiler.compile.passes.score import decimal_text
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_store.bodies import Body, Page, body_of
+from hansard_store.bodies import Body, Description, Page, body_of
 from hansard_store.compilations.receipts import FoundReceipt, ReceiptFilter, StoredReceipt
 from hansard_store.content.payloads import payload_ref
 from hansard_web.api.queries import read_times
@@ -39,11 +38,9 @@ class ReceiptBody(ItemOutcome):
     """What a compile did with one item; scores are exact decimal numbers in text."""
 
     item_id: str
-    decision: Annotated[str, Field(description="include, exclude, compress, redact")]
-    reason_text: Annotated[
-        str | None, Field(description="in words; null for a code of a later version")
-    ]
-    section: Annotated[str | None, Field(description="null: nothing of it was sent")]
+    decision: Annotated[str, Description("include, exclude, compress, redact")]
+    reason_text: Annotated[str | None, Description("in words; null for a code of a later version")]
+    section: Annotated[str | None, Description("null: nothing of it was sent")]
     score: str | None
     missed_by_score: str | None
 

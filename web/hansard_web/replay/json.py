@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 import apsw
-from pydantic import Field
 
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.renamed import with_current_calls, with_current_code
 from hansard_compiler.replay.errors import ReplayReason
 from hansard_compiler.replay.spread import Repeat, spread_of
-from hansard_store.bodies import Answer, Body, Page, body_of
+from hansard_store.bodies import Answer, Body, Description, Page, body_of
 from hansard_store.ids import short_id
 from hansard_store.replays import ReplayRow, State, list_replays, replays_of_run
 from hansard_web.replay.descriptions import change_notes
@@ -44,13 +43,13 @@ class ReplaySummary(Body):
     recorded: bool
     n: int
     source: ReplaySource
-    run_id: Annotated[str | None, Field(description="the run it made; null where it was refused")]
-    step_ids: Annotated[list[str], Field(description="its model calls, in order")]
+    run_id: Annotated[str | None, Description("the run it made; null where it was refused")]
+    step_ids: Annotated[list[str], Description("its model calls, in order")]
     request_hash: str | None
     started_at: str
     ended_at: str | None
     duration_ms: float | None
-    labels: Annotated[list[str], Field(description="what must be said of it wherever it is shown")]
+    labels: Annotated[list[str], Description("what must be said of it wherever it is shown")]
     url: str
 
 
@@ -70,22 +69,20 @@ class ReplayBody(ReplaySummary, Answer):
     recorded_request_hash: str | None
     same_request: bool | None
     steps: list[Json]
-    recipe: Annotated[Json | None, Field(description="null in metadata_only")]
+    recipe: Annotated[Json | None, Description("null in metadata_only")]
     mutations: list[Json]
-    changes: Annotated[list[str], Field(description="what was changed, in words")]
+    changes: Annotated[list[str], Description("what was changed, in words")]
     user_notes: str | None
-    notes: Annotated[list[str], Field(description="what could not be the same")]
+    notes: Annotated[list[str], Description("what could not be the same")]
     error: Json | None
-    divergence: Annotated[Json | None, Field(description="where a fork parted, and how")]
-    continuation: Annotated[Json | None, Field(description="what it takes to go on from there")]
+    divergence: Annotated[Json | None, Description("where a fork parted, and how")]
+    continuation: Annotated[Json | None, Description("what it takes to go on from there")]
     live: Annotated[
         Json | None,
-        Field(
-            description="of a fork that went on live: turns, money, and where each result came from"
-        ),
+        Description("of a fork that went on live: turns, money, and where each result came from"),
     ]
-    spread: Annotated[Json | None, Field(description="of n > 1 answers")]
-    comparison: Annotated[Json | None, Field(description="as `GET /v1/diff/steps` tells it")]
+    spread: Annotated[Json | None, Description("of n > 1 answers")]
+    comparison: Annotated[Json | None, Description("as `GET /v1/diff/steps` tells it")]
     replays: list[ReplayBranch]
 
 

@@ -6,7 +6,6 @@ import time
 from typing import Annotated, Final, Literal, NotRequired
 
 import apsw
-from pydantic import Field
 
 from hansard_collector.derivation.cost import computed_cost
 from hansard_compiler.calls import Json, Tokens
@@ -16,7 +15,7 @@ from hansard_compiler.providers.adapter import ProviderCount
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay.errors import NotReplayable
 from hansard_compiler.replay.mutations import parse_mutations, plain_change
-from hansard_store.bodies import Answer, Body, body_of
+from hansard_store.bodies import Answer, Body, Description, body_of
 from hansard_web.compile_view.labels import ItemNames
 from hansard_web.diff.bodies import (
     CompileDelta,
@@ -79,17 +78,16 @@ class Preview(Answer):
     model: str
     address: str
     recorded_address: Annotated[
-        str | None, Field(description="of the recorded call, as far as it is known")
+        str | None, Description("of the recorded call, as far as it is known")
     ]
     is_exact: bool
     is_rebuilt: bool
-    basis: Annotated[Basis, Field(description="what the request is made of")]
+    basis: Annotated[Basis, Description("what the request is made of")]
     sends: bool
     provider_side_effects: Annotated[
-        list[Json],
-        Field(description="tools that the provider runs itself, and state that it keeps"),
+        list[Json], Description("tools that the provider runs itself, and state that it keeps")
     ]
-    needs_approval: Annotated[bool, Field(description="it waits for an approval before it is sent")]
+    needs_approval: Annotated[bool, Description("it waits for an approval before it is sent")]
     refusal: Json | None
     mutations: list[Json]
     request: Json

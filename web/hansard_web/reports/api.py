@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Query
-from pydantic import Field
 from starlette.requests import Request
 
 from hansard_compiler.models.tasks import AcknowledgeReport
-from hansard_store.bodies import Answer
+from hansard_store.bodies import Answer, Description
 from hansard_store.principals.authority import Authority
 from hansard_store.reports.files import Reports, StatusReport
 from hansard_web.api.parameters import Limit
@@ -30,7 +29,7 @@ class ReportList(Answer):
     """Reports, the newest first."""
 
     items: list[StatusReport]
-    total: Annotated[int, Field(description="how many there are, beyond the limit too")]
+    total: Annotated[int, Description("how many there are, beyond the limit too")]
 
 
 router = NounRouter("reports", route_class=JsonRoute)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
-
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention_modes import RetentionMode
 from hansard_compiler.transcripts.cost import Advice, ResumeCost
@@ -26,7 +24,7 @@ from hansard_compiler.transcripts.views import (
     handoff,
     veiled,
 )
-from hansard_store.bodies import Answer, Body, Page, body_of
+from hansard_store.bodies import Answer, Body, Description, Page, body_of
 from hansard_store.transcripts.queries import TranscriptItem, TranscriptSize
 from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.api.values import plain
@@ -70,7 +68,7 @@ class TranscriptSizeBody(Answer, TranscriptItemBody):
     marked: int
     archives: int
     folded_bytes: int
-    payload_bytes: Annotated[int, Field(description="of originals of clipped results, and media")]
+    payload_bytes: Annotated[int, Description("of originals of clipped results, and media")]
 
 
 class MarkBody(Body):
@@ -126,7 +124,7 @@ class TranscriptHead(ConversationBody):
     log: str
     kind: Literal["conversation", "branch"]
     branch: BranchBody | None
-    head: Annotated[int, Field(description="position of the last message; -1: none")]
+    head: Annotated[int, Description("position of the last message; -1: none")]
     folds: list[FoldBody]
     marks: list[MarkBody]
     branches: list[BranchBody]
@@ -136,11 +134,9 @@ class TranscriptBody(Page, TranscriptHead):
     """One page of a log; with `view=active` all that the next call is given."""
 
     view: Literal["all", "active"]
-    open_calls: Annotated[
-        list[str], Field(description="of view=active: tool calls without a result")
-    ]
+    open_calls: Annotated[list[str], Description("of view=active: tool calls without a result")]
     prefix_hash: Annotated[
-        str | None, Field(description="of view=active: sha256 over the prompt's bytes")
+        str | None, Description("of view=active: sha256 over the prompt's bytes")
     ]
     items: list[TranscriptMessage]
 
