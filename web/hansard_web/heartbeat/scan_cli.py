@@ -184,12 +184,13 @@ def _print_history(data: str | None, *, limit: int, as_json: bool) -> None:
 
 
 def _processed_json(one: ProcessedStory) -> Json:
+    story = one.story
     return {
-        "source": one.story.source,
-        "story_id": one.story.story_id,
-        "title": one.story.title,
-        "url": one.story.url,
-        "score": one.story.score,
+        "source": story.source,
+        "story_id": story.story_id,
+        "title": story.title,
+        "url": story.url,
+        "score": story.score,
         "outcome": "accepted" if one.memory_id else "refused",
         "interest_id": one.interest_id,
         "interest": one.interest,
