@@ -15,7 +15,6 @@ import orjson
 
 from hansard_compiler.calls import Json
 from hansard_store.database.cursors import Page
-from hansard_store.times import time_text as time_text
 
 SCHEMA_VERSION: Final = "1"
 _MAX_DEPTH = 150  # orjson writes 254 levels, and Python's own recursion ends not far above
