@@ -212,7 +212,7 @@ class UsageList(Page):
     items: list[UsageBody]
 
 
-class ConversationBody(Body):
+class ConversationItemBody(Body):
     conversation_id: str
     last_run_id: str
     runs: int
@@ -230,10 +230,10 @@ class ConversationBody(Body):
 
 
 class ConversationList(Page):
-    items: list[ConversationBody]
+    items: list[ConversationItemBody]
 
 
-class Conversation(ConversationBody, Answer):
+class Conversation(ConversationItemBody, Answer):
     pass
 
 
@@ -313,6 +313,6 @@ def usage_body(row: UsageRow) -> UsageBody:
     return body_of(UsageBody, row, tokens=tokens_body(row.tokens))
 
 
-def conversation_body(item: ConversationItem) -> ConversationBody:
+def conversation_body(item: ConversationItem) -> ConversationItemBody:
     """Return a conversation with what its runs used."""
-    return body_of(ConversationBody, item, tokens=tokens_body(item.tokens))
+    return body_of(ConversationItemBody, item, tokens=tokens_body(item.tokens))

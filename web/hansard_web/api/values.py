@@ -1,4 +1,4 @@
-"""How the API says things: JSON bodies, times, durations, ids, values of attributes.
+"""How the API says things: pages of lists, values of attributes, JSON as bytes.
 
 Commands say them the same way, and load no web framework for it.
 """
@@ -13,13 +13,12 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
+from hansard_compiler.calls import Json
 from hansard_store.database.cursors import Page
-from hansard_store.times import time_text as time_text
 
 SCHEMA_VERSION: Final = "1"
 _MAX_DEPTH = 150  # orjson writes 254 levels, and Python's own recursion ends not far above
 
-Body = dict[str, Any]
 _Item = TypeVar("_Item")
 
 
@@ -35,7 +34,7 @@ def dump(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def page_body(page: Page[_Item], body: Callable[[_Item], Any]) -> Body:
+def page_body(page: Page[_Item], body: Callable[[_Item], Any]) -> Json:
     """Return one page of a list."""
     return {"items": [body(one) for one in page.items], "next_cursor": page.next_cursor}
 

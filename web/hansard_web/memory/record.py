@@ -18,7 +18,7 @@ from hansard_store.memory.records import Access, Memory
 from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import get_memory, versions_of
 from hansard_store.principals.model import CLAIMED, person_text
-from hansard_web.api.values import time_text
+from hansard_store.times import time_text
 from hansard_web.compile_view.item_origins import safe_address
 from hansard_web.compile_view.labels import DECISIONS
 from hansard_web.diff.page.words import Piece, word_diff

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 import apsw
 import click
 
+from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_store.content.payload_uses import list_payloads, unmet_payloads
 from hansard_store.content.payloads import (
@@ -29,7 +30,6 @@ from hansard_store.content.payloads import (
 )
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.errors import InvalidQueryError, PayloadAlteredError, StoreCorruptError
-from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     CommandGroup,
     Failed,
@@ -272,7 +272,7 @@ def _checked(ref: str) -> str:
         raise Misused(str(error)) from None
 
 
-def _verified(source: _Source, refs: Sequence[str]) -> list[Body]:
+def _verified(source: _Source, refs: Sequence[str]) -> list[Json]:
     items = []
     with progress() as tell:
         for done, ref in enumerate(refs, 1):
@@ -281,7 +281,7 @@ def _verified(source: _Source, refs: Sequence[str]) -> list[Body]:
     return items
 
 
-def _verify_one(source: _Source, ref: str) -> Body:
+def _verify_one(source: _Source, ref: str) -> Json:
     found = None
     try:
         found = source.fetch(ref)
@@ -297,12 +297,12 @@ def _verify_one(source: _Source, ref: str) -> Body:
 
 
 def _tell(
-    items: Sequence[Body], unmet: Sequence[tuple[bytes, int]], *, everything: bool, as_json: bool
+    items: Sequence[Json], unmet: Sequence[tuple[bytes, int]], *, everything: bool, as_json: bool
 ) -> None:
     counts = Counter(item["state"] for item in items)
     if as_json:
         missing = [{"ref": payload_ref(digest), "runs": runs} for digest, runs in unmet]
-        problem: Body = {"checked": len(items), "states": dict(counts), "items": items}
+        problem: Json = {"checked": len(items), "states": dict(counts), "items": items}
         print_json(problem | ({"never_arrived": missing} if everything else {}))
         return
     for item in items:

@@ -11,11 +11,12 @@ from typing import Any, Final
 import apsw
 
 from hansard_collector.derivation.stored_span import read_step
+from hansard_compiler.calls import Json
 from hansard_store.runs.queries import RunItem
 from hansard_store.steps.queries import RunTree, TreeRow, tree_rows
 from hansard_store.steps.tree import Node
 from hansard_store.times import time_text
-from hansard_web.api.values import Body, plain
+from hansard_web.api.values import plain
 
 _STATUSES: Final = {
     "ok": "completed", "unset": "completed", "error": "failed", "cancelled": "cancelled",
@@ -30,7 +31,7 @@ _RUN: Final = "hansard.run.metadata."
 _STEP: Final = "hansard.step.metadata."
 
 
-def run_record(connection: apsw.Connection, run: RunItem, tree: RunTree) -> Body:
+def run_record(connection: apsw.Connection, run: RunItem, tree: RunTree) -> Json:
     """Return a run as a RunRecord; what nothing tells of it is \"\"."""
     roots = (at for at, depth in enumerate(tree.tree.depths) if depth == 0)
     fields: dict[str, Any] = {}
@@ -61,7 +62,7 @@ def by_start(tree: RunTree) -> list[int]:
 
 def step_records(
     connection: apsw.Connection, tree: RunTree, places: Sequence[int], *, first: int, now_ns: int
-) -> list[Body]:
+) -> list[Json]:
     """Return steps as StepRecords; `places` are some of `by_start`, from index `first` on."""
     # A step that was deleted meanwhile is left out.
     rows = {row.row: row for row in tree_rows(connection, tree, places, now_ns=now_ns)}
@@ -72,7 +73,7 @@ def step_records(
     ]
 
 
-def _step_record(connection: apsw.Connection, row: TreeRow, node: Node, index: int) -> Body:
+def _step_record(connection: apsw.Connection, row: TreeRow, node: Node, index: int) -> Json:
     step = row.step
     attributes = read_step(connection, node.id).view.attributes
     kind = _KINDS.get(step.role, "other")
@@ -92,11 +93,11 @@ def _step_record(connection: apsw.Connection, row: TreeRow, node: Node, index: i
     }
 
 
-def _metadata(connection: apsw.Connection, span: int, prefix: str) -> Body:
+def _metadata(connection: apsw.Connection, span: int, prefix: str) -> Json:
     return _of_prefix(read_step(connection, span).view.attributes, prefix)
 
 
-def _of_prefix(attributes: Mapping[str, Any], prefix: str) -> Body:
+def _of_prefix(attributes: Mapping[str, Any], prefix: str) -> Json:
     return {
         key.removeprefix(prefix): plain(value)
         for key, value in attributes.items()

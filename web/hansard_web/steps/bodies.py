@@ -24,9 +24,10 @@ from hansard_store.steps.queries import (
     links_to_step,
     recent_durations,
 )
+from hansard_store.times import time_text
 from hansard_web.annotations.panel import target_of
 from hansard_web.api.bodies import LinkBody, StepMention, TokensBody, mention_of, skeleton_body
-from hansard_web.api.values import plain, time_text
+from hansard_web.api.values import plain
 from hansard_web.approvals.step_history import gated
 from hansard_web.context.bodies import Context, NativeContext, context_body, native_compilation
 from hansard_web.receipts.bodies import ReceiptBody, receipt_body
