@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from hansard_compiler.models.annotations import KINDS
 from hansard_web.annotations.api import router
-from hansard_web.annotations.schemas import DatasetLine
+from hansard_web.annotations.bodies import DatasetLine
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
 from tests.store.maker import StoreMaker

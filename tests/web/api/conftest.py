@@ -19,10 +19,10 @@ from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.data_folder import DataFolder
-from hansard_web.api import bodies as models
 from hansard_web.api.openapi import model_of
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings
+from hansard_web.app.problems import Error
 from hansard_web.app.route_loading import api_routes
 from tests.signing import People
 from tests.store.empty import empty_store
@@ -62,7 +62,7 @@ class Api:
 
     def error_of(self, answer: Response) -> Json:
         body: Json = answer.json()
-        check_fits(models.Error, body)
+        check_fits(Error, body)
         error: Json = body["error"]
         return error
 

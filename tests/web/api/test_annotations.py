@@ -11,7 +11,7 @@ from httpx2 import Response
 
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_web.annotations import dataset
-from hansard_web.annotations.schemas import DatasetLine
+from hansard_web.annotations.bodies import DatasetLine
 from hansard_web.app.config import AccessToken, Scope, WebSettings
 from tests.web.answers import check_fits
 from tests.web.api.conftest import Api

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_web.app.config import AccessToken, Scope, WebSettings
-from hansard_web.approvals import schemas as models
+from hansard_web.approvals import bodies as models
 from tests.web.answers import check_fits
 from tests.web.conftest import MakeClient
 

@@ -70,21 +70,21 @@ class GiveScore(TopLevel):
         return Annotate(kind="score", **self.model_dump(exclude={"schema_version"}))
 
 
-@router.post("/v1/annotations", "annotations.schemas.AnnotationAnswer", status=201)
+@router.post("/v1/annotations", "annotations.bodies.AnnotationAnswer", status=201)
 def annotate(request: Request, service: AnnotationsDep, body: Annotate) -> ApiResponse:
     """Add a note, a score or a tag; a newer score of one name and author replaces the older."""
     made = service.write(body, by=person(request, None))
     return ApiResponse({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/scores", "annotations.schemas.AnnotationAnswer", status=201)
+@router.post("/v1/scores", "annotations.bodies.AnnotationAnswer", status=201)
 def give_score(service: AnnotationsDep, body: GiveScore) -> ApiResponse:
     """Add a score that a program measured, never in a person's name: `ingest` is enough for it."""
     made = service.write(body.annotate())
     return ApiResponse({"annotation": annotation_json(made)}, status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/annotations/{annotation_id}/withdraw", "annotations.schemas.AnnotationAnswer")
+@router.post("/v1/annotations/{annotation_id}/withdraw", "annotations.bodies.AnnotationAnswer")
 def withdraw(
     request: Request, service: AnnotationsDep, annotation_id: str, body: Withdraw
 ) -> ApiResponse:
@@ -93,7 +93,7 @@ def withdraw(
     return ApiResponse({"annotation": annotation_json(made)})
 
 
-@router.get("/v1/annotations", "annotations.schemas.AnnotationList")
+@router.get("/v1/annotations", "annotations.bodies.AnnotationList")
 def list_of_annotations(
     site: SiteDep,
     limit: Limit,
@@ -129,7 +129,7 @@ class Lines(Response):
 @router.get(
     "/v1/annotations/export",
     response_class=Lines,
-    responses=answers("annotations.schemas.DatasetLine", description="a line a marked run or step"),
+    responses=answers("annotations.bodies.DatasetLine", description="a line a marked run or step"),
 )
 def export(
     site: SiteDep,
@@ -147,7 +147,7 @@ def export(
     return StreamingResponse(body, media_type=Lines.media_type, headers=headers)
 
 
-@router.get("/v1/annotations/{annotation_id}", "annotations.schemas.AnnotationAnswer")
+@router.get("/v1/annotations/{annotation_id}", "annotations.bodies.AnnotationAnswer")
 def annotation(site: SiteDep, annotation_id: str) -> ApiResponse:
     """Show one by its id, or by its last eight digits or more, or its first."""
     with site.readers.read() as connection:

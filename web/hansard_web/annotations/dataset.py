@@ -29,7 +29,7 @@ from hansard_store.bodies import body_of
 from hansard_store.runs.queries import RunItem, find_trace_id, get_run
 from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
 from hansard_store.times import time_text
-from hansard_web.annotations.schemas import DatasetExample, DatasetLine, DatasetNote, DatasetScore
+from hansard_web.annotations.bodies import DatasetExample, DatasetLine, DatasetNote, DatasetScore
 from hansard_web.api.values import SCHEMA_VERSION, dump, plain
 from hansard_web.app.readers import Readers
 from hansard_web.steps.bodies import message_body

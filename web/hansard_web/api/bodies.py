@@ -21,16 +21,6 @@ RunStatus = Literal["ok", "error", "open", "no_end", "blocked", "cancelled"]
 StepStatus = Literal["ok", "unset", "error", "cancelled", "open", "no_end", "blocked"]
 
 
-class ErrorDetail(Body):
-    code: Annotated[str, Description("stable, for programs")]
-    message: Annotated[str, Description("for people")]
-    details: dict[str, Any]
-
-
-class Error(Answer):
-    error: ErrorDetail
-
-
 class TokensBody(Body):
     """`input` includes cached tokens, `output` includes reasoning; null = not reported."""
 

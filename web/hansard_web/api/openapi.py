@@ -24,7 +24,7 @@ from hansard_compiler.models.json_schema import FORMATS
 Responses = dict[int | str, dict[str, Any]]
 
 _NAMED: Final = "models"  # FastAPI's own key is "model": it would load them for every route
-_ERROR: Final = {_NAMED: ("api.bodies.Error",)}
+_ERROR: Final = {_NAMED: ("app.problems.Error",)}
 _ERRORS: Final = ("4XX", "5XX")
 _JSON: Final = "application/json"
 _BODIES: Final = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -35,6 +35,7 @@ from hansard_store.approvals.errors import (
     InvalidProposal,
     NotAnApprover,
 )
+from hansard_store.bodies import Answer, Body, Description
 from hansard_store.errors import (
     DigestMismatchError,
     InvalidQueryError,
@@ -51,7 +52,6 @@ from hansard_store.principals import errors as principal_errors
 from hansard_store.reports.files import InvalidAcknowledgement, ReportsUnusable
 from hansard_store.runs.tombstones import RunDeletedError
 from hansard_store.tasks import errors as task_errors
-from hansard_web.api.bodies import ErrorDetail
 from hansard_web.api.values import dump
 from hansard_web.app.security import HEADERS
 from hansard_web.errors import BodiesInMemory, EncodedPayloadError, PayloadTooLargeError
@@ -131,6 +131,16 @@ _GRPC_CODES: Final = {
     HTTPStatus.NOT_FOUND: code_pb2.UNIMPLEMENTED,
     HTTPStatus.METHOD_NOT_ALLOWED: code_pb2.UNIMPLEMENTED,
 }
+
+
+class ErrorDetail(Body):
+    code: Annotated[str, Description("stable, for programs")]
+    message: Annotated[str, Description("for people")]
+    details: dict[str, Any]
+
+
+class Error(Answer):
+    error: ErrorDetail
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
 from hansard_web.approvals import bodies
-from hansard_web.approvals.schemas import (
+from hansard_web.approvals.bodies import (
     ApprovalBody,
     ApprovedBatch,
     Claimed,
@@ -58,8 +58,8 @@ _PATH = "/v1/approvals/{approval_id}"
 
 @router.post(
     "/v1/approvals",
-    "approvals.schemas.ProposedBody",
-    "approvals.schemas.ProposedBatch",
+    "approvals.bodies.ProposedBody",
+    "approvals.bodies.ProposedBatch",
     status=201,
 )
 def propose(accounts: AccountsDep, request: bodies.Propose) -> ApiResponse:
@@ -77,7 +77,7 @@ def propose(accounts: AccountsDep, request: bodies.Propose) -> ApiResponse:
     return ApiResponse(batch, status_code=HTTPStatus.CREATED)
 
 
-@router.get("/v1/approvals", "approvals.schemas.Approvals")
+@router.get("/v1/approvals", "approvals.bodies.Approvals")
 def list_approvals(
     accounts: AccountsDep,
     site: SiteDep,
@@ -117,7 +117,7 @@ def list_approvals(
     return page_answer(page, approval_json, waiting=accounts.store.waiting())
 
 
-@router.get(_PATH, "approvals.schemas.ApprovalBody")
+@router.get(_PATH, "approvals.bodies.ApprovalBody")
 async def get_approval(
     request: Request,
     accounts: AccountsDep,
@@ -154,9 +154,7 @@ async def get_approval(
     return ApiResponse(await to_thread.run_sync(_whole, accounts, full_id, proposal_key))
 
 
-@router.post(
-    _PATH + "/approve", "approvals.schemas.ApprovalBody", "approvals.schemas.ApprovedBatch"
-)
+@router.post(_PATH + "/approve", "approvals.bodies.ApprovalBody", "approvals.bodies.ApprovedBatch")
 def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> ApiResponse:
     """Grant an action; 409 with the first decision where somebody was first.
 
@@ -191,7 +189,7 @@ def approve(accounts: AccountsDep, approval_id: str, body: bodies.Approve) -> Ap
     )
 
 
-@router.post(_PATH + "/reject", "approvals.schemas.ApprovalBody")
+@router.post(_PATH + "/reject", "approvals.bodies.ApprovalBody")
 def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> ApiResponse:
     """End an action; nothing runs."""
     by = body.by or ME
@@ -201,7 +199,7 @@ def reject(accounts: AccountsDep, approval_id: str, body: bodies.Reject) -> ApiR
     )
 
 
-@router.post(_PATH + "/revise", "approvals.schemas.ApprovalBody")
+@router.post(_PATH + "/revise", "approvals.bodies.ApprovalBody")
 def revise(accounts: AccountsDep, approval_id: str, body: bodies.Revise) -> ApiResponse:
     """Send an action back to its agent with a note."""
     by = body.by or ME
@@ -211,7 +209,7 @@ def revise(accounts: AccountsDep, approval_id: str, body: bodies.Revise) -> ApiR
     )
 
 
-@router.post(_PATH + "/repropose", "approvals.schemas.ApprovalBody")
+@router.post(_PATH + "/repropose", "approvals.bodies.ApprovalBody")
 def repropose(
     accounts: AccountsDep,
     approval_id: str,
@@ -238,7 +236,7 @@ def repropose(
     return _approval_answer(accounts, made)
 
 
-@router.post(_PATH + "/claim", "approvals.schemas.Claimed")
+@router.post(_PATH + "/claim", "approvals.bodies.Claimed")
 def claim(
     accounts: AccountsDep,
     approval_id: str,
@@ -258,7 +256,7 @@ def claim(
     return ApiResponse(body_of(Claimed, taken, approval_id=taken.approval.approval_id))
 
 
-@router.post(_PATH + "/result", "approvals.schemas.ApprovalBody")
+@router.post(_PATH + "/result", "approvals.bodies.ApprovalBody")
 def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) -> ApiResponse:
     """Tell how a claimed action ended, also after its outcome was believed unknown."""
     full_id = accounts.store.approval(approval_id).approval_id
@@ -274,7 +272,7 @@ def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) ->
     return _approval_answer(accounts, ended)
 
 
-@router.post(_PATH + "/settle", "approvals.schemas.ApprovalBody")
+@router.post(_PATH + "/settle", "approvals.bodies.ApprovalBody")
 def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> ApiResponse:
     """Say whether an action of unknown outcome had run; nothing runs by that.
 
@@ -290,7 +288,7 @@ def settle(accounts: AccountsDep, approval_id: str, body: bodies.Settle) -> ApiR
     return _approval_answer(accounts, settled)
 
 
-@router.post(_PATH + "/undo", "approvals.schemas.ProposedBody", status=201)
+@router.post(_PATH + "/undo", "approvals.bodies.ProposedBody", status=201)
 def undo(accounts: AccountsDep, approval_id: str, body: bodies.Undo) -> ApiResponse:
     """Propose the action that undoes an executed one; it is approved like any other."""
     made = accounts.store.undo(approval_id, by=body.by or ME)

@@ -1,8 +1,8 @@
-"""What programs and people send about approvals and events, and what it becomes."""
+"""Bodies of requests and answers about approvals and events."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -17,6 +17,7 @@ from hansard_compiler.models.json_schema import (
     left_out,
 )
 from hansard_store.approvals.errors import InvalidProposal
+from hansard_store.approvals.json import ApprovalItem, AuditEvent, ChainReportBody, HeadItem
 from hansard_store.approvals.records import (
     HOUR_NS,
     Action,
@@ -28,6 +29,7 @@ from hansard_store.approvals.records import (
 )
 from hansard_store.audit.event_types import EventType
 from hansard_store.audit.external_events import TOLD_TYPES
+from hansard_store.bodies import Answer, Description, Page
 from hansard_store.policy.stored_policy import FACTS
 
 Name = Annotated[
@@ -339,3 +341,67 @@ def _policy_note(note: PolicyNoteInput | None) -> PolicyNote | None:
 
 def _ns(seconds: float | None) -> int | None:
     return None if seconds is None else int(seconds * _SECOND_NS)
+
+
+# Answers.
+
+
+class ApprovalBody(ApprovalItem, Answer):
+    memories: Annotated[list[str], Description("ids of what was written to memory under it")]
+    token: NotRequired[
+        Annotated[
+            str | None,
+            Description("to claim with; only for the proposal key, once approved"),
+        ]
+    ]
+
+
+class ProposedBody(ApprovalItem, Answer):
+    proposal_key: Annotated[str, Description("keep it: it fetches the token")]
+    replaced: Annotated[list[str], Description("approvals that ended for this one")]
+
+
+class ProposedItem(ApprovalItem):
+    proposal_key: str
+    replaced: list[str]
+
+
+class ProposedBatch(Answer):
+    batch_id: str
+    items: list[ProposedItem]
+
+
+class ApprovedBatch(Answer):
+    batch_id: str
+    items: list[ApprovalItem]
+
+
+class Approvals(Page):
+    """Approvals, the newest first."""
+
+    items: list[ApprovalItem]
+    waiting: Annotated[dict[str, int], Description("how many are awaiting and revised, in all")]
+
+
+class Claimed(Answer):
+    claim_id: str
+    arguments: dict[str, Any]
+    approval_id: str
+
+
+class Events(Page):
+    """Events, the newest first."""
+
+    items: list[AuditEvent]
+
+
+class Noted(Answer):
+    seq: int
+
+
+class HeadBody(HeadItem, Answer):
+    pass
+
+
+class Verified(Answer, ChainReportBody):
+    """What checking the chain found; without an anchor a cut end is not seen."""

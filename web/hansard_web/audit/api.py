@@ -62,7 +62,7 @@ def read_event_filter(
     )
 
 
-@router.get("/v1/events", "approvals.schemas.Events")
+@router.get("/v1/events", "approvals.bodies.Events")
 def list_events(
     accounts: AccountsDep,
     filters: Annotated[EventFilter, Depends(read_event_filter)],
@@ -73,20 +73,20 @@ def list_events(
     return page_answer(events_page(accounts.store, filters, cursor, limit=limit), event_json)
 
 
-@router.post("/v1/events", "approvals.schemas.Noted", status=201)
+@router.post("/v1/events", "approvals.bodies.Noted", status=201)
 def note(accounts: AccountsDep, body: NoteEvent) -> ApiResponse:
     """Log a message, a tool call, a result, a block or a failure; it is on disk when answered."""
     fields = body.model_dump(exclude={"schema_version"}, exclude_none=True)
     return ApiResponse({"seq": note_event(accounts.store, fields)}, status_code=HTTPStatus.CREATED)
 
 
-@router.get("/v1/events/head", "approvals.schemas.HeadBody")
+@router.get("/v1/events/head", "approvals.bodies.HeadBody")
 def head(accounts: AccountsDep) -> ApiResponse:
     """Return the end of the chain: kept elsewhere, it proves that nothing before it changed."""
     return ApiResponse(head_json(accounts.store.head()))
 
 
-@router.get("/v1/events/verify", "approvals.schemas.Verified")
+@router.get("/v1/events/verify", "approvals.bodies.Verified")
 def verify(
     accounts: AccountsDep,
     anchor: Annotated[

@@ -36,7 +36,7 @@ RecorderDep = Annotated[SidecarService | None, of_app("sidecar")]
 router = NounRouter("memory", route_class=JsonRoute)
 
 
-@router.post("/v1/memory/write", "memory.schemas.Written", status=201)
+@router.post("/v1/memory/write", "memory.bodies.Written", status=201)
 def write_memory(
     service: MemoryDep, sidecar_service: RecorderDep, body: WriteMemory
 ) -> ApiResponse:
@@ -46,13 +46,13 @@ def write_memory(
     )
 
 
-@router.post("/v1/memory/read", "memory.schemas.Read")
+@router.post("/v1/memory/read", "memory.bodies.Read")
 def read_memory(service: MemoryDep, sidecar_service: RecorderDep, body: ReadMemory) -> ApiResponse:
     """Read what is current, best answers first; that it was read is recorded."""
     return ApiResponse(memory_service.read(service, sidecar_service, body))
 
 
-@router.post("/v1/memory/invalidate", "memory.schemas.Changed")
+@router.post("/v1/memory/invalidate", "memory.bodies.Changed")
 def invalidate_memory(
     service: MemoryDep, sidecar_service: RecorderDep, body: EndMemory
 ) -> ApiResponse:
@@ -60,7 +60,7 @@ def invalidate_memory(
     return ApiResponse(memory_service.invalidate(service, sidecar_service, body))
 
 
-@router.post("/v1/memory/invalidate/approved", "memory.schemas.Changed")
+@router.post("/v1/memory/invalidate/approved", "memory.bodies.Changed")
 def invalidate_approved_memory(
     service: MemoryDep, sidecar_service: RecorderDep, body: EndApprovedMemory
 ) -> ApiResponse:
@@ -72,25 +72,25 @@ def invalidate_approved_memory(
     return ApiResponse(memory_service.invalidate(service, sidecar_service, body))
 
 
-@router.post("/v1/memory/accept", "memory.schemas.Changed")
+@router.post("/v1/memory/accept", "memory.bodies.Changed")
 def accept_memory(service: MemoryDep, body: AcceptMemory) -> ApiResponse:
     """Let a record that waits for a review stand; what it contradicts is superseded."""
     return ApiResponse({"memory": memory_json(service.accept(body))})
 
 
-@router.post("/v1/memory/unsupersede", "memory.schemas.Changed")
+@router.post("/v1/memory/unsupersede", "memory.bodies.Changed")
 def unsupersede_memory(service: MemoryDep, body: UnsupersedeMemory) -> ApiResponse:
     """Let a superseded record stand again; a newer version in its place is superseded by it."""
     return ApiResponse({"memory": memory_json(service.unsupersede(body))})
 
 
-@router.post("/v1/memory/purge", "memory.schemas.Changed")
+@router.post("/v1/memory/purge", "memory.bodies.Changed")
 def purge_memory(service: MemoryDep, body: EndMemory) -> ApiResponse:
     """Remove the content of a record for good; that it was there, who and why stay."""
     return ApiResponse({"memory": memory_json(service.purge(body))})
 
 
-@router.get("/v1/memory", "memory.schemas.Memories")
+@router.get("/v1/memory", "memory.bodies.Memories")
 def memories(
     site: SiteDep,
     limit: Limit,
@@ -139,7 +139,7 @@ def memories(
     return page_answer(page, memory_json)
 
 
-@router.get("/v1/memory/{memory_id}", "memory.schemas.MemoryDetail")
+@router.get("/v1/memory/{memory_id}", "memory.bodies.MemoryDetail")
 def memory(site: SiteDep, memory_id: str) -> ApiResponse:
     """Return a record with its versions, who wrote and read it, and the compiles it was used in."""
     with site.readers.read() as connection:

@@ -41,7 +41,7 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.store import find_store, maintaining, opened_service, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
-from hansard_web.memory.schemas import Use
+from hansard_web.memory.bodies import Use
 from hansard_web.memory.service import memory_detail, read_memory_filter
 
 # Records of memory as the terminal shows them.

@@ -22,6 +22,7 @@ from hansard_store.times import time_text
 from hansard_web.compile_view.item_origins import safe_address
 from hansard_web.compile_view.labels import DECISIONS
 from hansard_web.diff.page.words import Piece, word_diff
+from hansard_web.memory.bodies import Use
 from hansard_web.memory.labels import (
     ACCESSES,
     STATES,
@@ -32,7 +33,6 @@ from hansard_web.memory.labels import (
     type_words,
     writer_words,
 )
-from hansard_web.memory.schemas import Use
 from hansard_web.ui.format import agent_words, plural
 
 # Where memory was used: the compiles that had it among their candidates.

@@ -37,8 +37,8 @@ from hansard_store.memory.retrieval import contradicted_by
 from hansard_store.memory.rows import access_json, get_memory, memory_json, versions_of
 from hansard_store.memory.service import MemoryService, read_answer
 from hansard_web.api.queries import read_times, read_word, trace_id_of
+from hansard_web.memory.bodies import MemoryDetail
 from hansard_web.memory.record import use_json, uses_of
-from hansard_web.memory.schemas import MemoryDetail
 
 if TYPE_CHECKING:
     from hansard_web.sidecar.request import SidecarService

@@ -24,7 +24,7 @@ router = NounRouter("tasks", route_class=JsonRoute)
 _STATES: Final[tuple[State | Literal["open"], ...]] = (*STATES, "open")
 
 
-@router.get("/v1/tasks", "tasks.schemas.TaskList")
+@router.get("/v1/tasks", "tasks.bodies.TaskList")
 def list_of_tasks(
     site: SiteDep,
     limit: Limit,
@@ -48,14 +48,14 @@ def list_of_tasks(
         return page_answer(page, lambda one: task_json(connection, one))
 
 
-@router.get("/v1/tasks/{task_id}", "tasks.schemas.TaskAnswer")
+@router.get("/v1/tasks/{task_id}", "tasks.bodies.TaskAnswer")
 def task(site: SiteDep, task_id: str) -> ApiResponse:
     """Show one by its id, or by its last eight digits or more, or its first."""
     with site.readers.read() as connection:
         return ApiResponse({"task": task_json(connection, get_task(connection, task_id))})
 
 
-@router.post("/v1/tasks/{task_id}/decide", "tasks.schemas.TaskAnswer")
+@router.post("/v1/tasks/{task_id}/decide", "tasks.bodies.TaskAnswer")
 def decide(site: SiteDep, tasks: TasksDep, task_id: str, body: Decide) -> ApiResponse:
     """Approve or dismiss a blocked task, or say that an approved one is done.
 
