@@ -154,11 +154,11 @@ class SilenceWatch:
     def _look(self, _: threading.Event) -> None:
         now_ns = time.time_ns()
         with contextlib.closing(open_for_maintenance(self._folder)) as connection:
-            tell_silence(connection, since_ns=self._since_ns, now_ns=now_ns)
+            report_silence(connection, since_ns=self._since_ns, now_ns=now_ns)
         self._since_ns = now_ns
 
 
-def tell_silence(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> int:
+def report_silence(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> int:
     """Have runs looked at again that fell silent in this time; return how many they are."""
     silent = silent_runs(connection, since_ns=since_ns, now_ns=now_ns)
     if silent:

@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard import semconv
-from hansard_collector.keepalives import BAD_DROPPED, BAD_KEEPALIVE, SilenceWatch, tell_silence
+from hansard_collector.keepalives import BAD_DROPPED, BAD_KEEPALIVE, SilenceWatch, report_silence
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.ledger import list_drops
 from hansard_store.runs.filters import RunFilter
@@ -248,7 +248,7 @@ def test_pages_are_told_once_of_a_run_that_fell_silent(ingesting: Ingesting) -> 
     now_ns = time.time_ns()
     with maintenance(ingesting) as connection:
         told = [
-            tell_silence(connection, since_ns=now_ns + at * _S, now_ns=now_ns + (at + 20) * _S)
+            report_silence(connection, since_ns=now_ns + at * _S, now_ns=now_ns + (at + 20) * _S)
             for at in (0, 20, 40)
         ]
 

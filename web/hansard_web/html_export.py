@@ -22,7 +22,7 @@ from hansard_web.api.values import plain
 from hansard_web.compile_view.labels import DECISIONS, meaning
 from hansard_web.diff.page.routes import diff_view, whole_state
 from hansard_web.diff.runs import Trees
-from hansard_web.diff.steps import said_text
+from hansard_web.diff.steps import text_with_label
 from hansard_web.run_page.geometry import Recent
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.format import plural
@@ -209,7 +209,7 @@ class _Writer:
             for message in (*normal.call.input, *normal.call.output):
                 if message.hash not in self._seen:
                     self._seen.add(message.hash)
-                    yield WHO.get(message.role, message.role), said_text(message)
+                    yield WHO.get(message.role, message.role), text_with_label(message)
             return
         tool = normal.tool
         for title, value in (

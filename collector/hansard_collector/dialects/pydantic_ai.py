@@ -141,7 +141,7 @@ def repeats_call(reading: Reading, key: str) -> bool | None:
     is_log = reading.view.attributes[key] == "log"
     if not is_log or "response_data" not in reading.view.attributes:
         return None
-    return None if _asks_for_usage(reading.view) else True
+    return None if _requests_usage(reading.view) else True
 
 
 def answers_later(view: SpanView) -> bool:
@@ -152,7 +152,7 @@ def answers_later(view: SpanView) -> bool:
     attributes = view.attributes
     if attributes.get("logfire.span_type") != "span":
         return False
-    return "gen_ai.input.messages" in attributes or _asks_for_usage(view)
+    return "gen_ai.input.messages" in attributes or _requests_usage(view)
 
 
 def is_request(view: SpanView) -> bool:
@@ -161,7 +161,7 @@ def is_request(view: SpanView) -> bool:
     return is_integration and view.attributes.get("logfire.span_type") == "span"
 
 
-def _asks_for_usage(view: SpanView) -> bool:
+def _requests_usage(view: SpanView) -> bool:
     return inside(view.attributes.get("request_data"), "stream_options", "include_usage") is True
 
 

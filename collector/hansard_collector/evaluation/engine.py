@@ -222,7 +222,9 @@ class _Judging:
         judged = []
         for one in statements:
             before = (
-                () if run is None else self._history.before(run, one.claim.topic, at_ns=one.said_ns)
+                ()
+                if run is None
+                else self._history.before(run, one.claim.topic, at_ns=one.output_ns)
             )
             judgement = judge_claim(one.claim, before, self._rules.evidence)
             judged.append(_row(one, judgement))
@@ -450,7 +452,7 @@ def _row(one: ClaimStatement, judgement: ClaimJudgement | None) -> VerdictRow:
         evidence=(),
         executions=0,
         failures=0,
-        claimed_ns=one.said_ns,
+        claimed_ns=one.output_ns,
         decided_ns=None,
         recovered_ns=None,
     )

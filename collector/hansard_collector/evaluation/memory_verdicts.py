@@ -53,7 +53,7 @@ class MemoryJudge:
         """Return the verdict on one claim of a record."""
         scope = self._scope(memory, topic)
         record = self._record(topic, scope)
-        found = judge_standing(row.polarity, record, said_ns=row.claimed_ns)  # type: ignore[arg-type]  # one of three
+        found = judge_standing(row.polarity, record, output_ns=row.claimed_ns)  # type: ignore[arg-type]  # one of three
         if found.verdict == "contradicted" and not scope.is_certain and record.is_mixed:
             why = "nothing says which runs are meant, and they do not agree"
             return ClaimJudgement("unknown", why, found.evidence, found.tool, found.executions)

@@ -36,7 +36,7 @@ class ClaimStatement:
 
     claim: Claim
     source: Source
-    said_ns: int
+    output_ns: int
     trace_id: bytes | None = None
     span_id: bytes | None = None
     memory: int | None = None

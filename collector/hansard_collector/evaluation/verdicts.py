@@ -159,13 +159,13 @@ class VerdictRecord:
         return self.moments[self.succeeded[at]] if at < len(self.succeeded) else None
 
 
-def judge_standing(polarity: Polarity, record: VerdictRecord, *, said_ns: int) -> ClaimJudgement:
+def judge_standing(polarity: Polarity, record: VerdictRecord, *, output_ns: int) -> ClaimJudgement:
     """Judge a claim that holds until it is taken back, such as "the tool is healthy" in memory.
 
     The last execution before it counts, and all after it: one failure contradicts that the tool
     succeeds.
     """
-    first = max(0, bisect_right(record.moments, said_ns) - 1)
+    first = max(0, bisect_right(record.moments, output_ns) - 1)
     count = len(record.executions) - first
     if not count:
         return ClaimJudgement("claimed", "no execution of it is recorded")

@@ -29,7 +29,7 @@ from hansard_compiler.conflicts.assertions import (
     claims_of,
 )
 from hansard_compiler.conflicts.facts import Fact, attribute_of, differ, fact_of, plain
-from hansard_compiler.conflicts.lexicon import TELLING
+from hansard_compiler.conflicts.lexicon import DISTINCTIVE
 from hansard_compiler.conflicts.records import TextRecord, differences, record_of
 from hansard_compiler.conflicts.resolution import Contradiction, belief, pair
 from hansard_compiler.conflicts.sentences import read_sentence
@@ -50,9 +50,9 @@ _MOST_ALIKE: Final = 3
 _MOST_OF_VALUE, _MOST_VALUES = 4, 8  # of one frame; of more the first are compared
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 # Looked for first: most sentences of most texts state nothing.
-_TELLING: Final = pattern_set(
+_DISTINCTIVE: Final = pattern_set(
     rf"(?i){words}".encode()
-    for words in (r"[=:]", r"n['’]t\b", rf"\b(?:of|{'|'.join(sorted(TELLING - {'=', ':'}))})\b")
+    for words in (r"[=:]", r"n['’]t\b", rf"\b(?:of|{'|'.join(sorted(DISTINCTIVE - {'=', ':'}))})\b")
 )
 
 
@@ -184,7 +184,7 @@ def _stated(item: CandidateItem, text: str) -> Iterator[Statement]:
     for sentence in _SENTENCE.split(read, most)[:most]:
         if not _SHORTEST <= len(sentence) <= _LONGEST:
             continue
-        if _TELLING.Match(sentence.encode("utf-8", "surrogatepass")):
+        if _DISTINCTIVE.Match(sentence.encode("utf-8", "surrogatepass")):
             found = read_sentence(sentence, corrects=corrects, is_named=bool(item.subject))
             if found is not None:
                 yield from statements_of(item.id, found)

@@ -97,4 +97,4 @@ PLURALS: Final = _pairs("plurals")
 IRREGULAR: Final = _pairs("irregular") | PLURALS
 CIRCUMSTANCES: Final = _words("circumstances")
 # A sentence with none of these states nothing that could be compared.
-TELLING: Final = (COPULAS | STATIVE | MODALS | NAMING | LIMITS | NEGATIONS) - {"one"}
+DISTINCTIVE: Final = (COPULAS | STATIVE | MODALS | NAMING | LIMITS | NEGATIONS) - {"one"}

@@ -37,8 +37,8 @@ from hansard_compiler.providers.transport import failures
 from hansard_compiler.providers.transport.exchange import (
     Attempt,
     Exchange,
-    tell_exchange,
-    tell_sending,
+    note_exchange,
+    note_sending,
 )
 from hansard_compiler.providers.transport.failures import CallFailed
 from hansard_compiler.tokens.requests import counter_for
@@ -195,13 +195,13 @@ class ScriptedWire:
         self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
     ) -> Exchange:
         """Answer a request; a line with `fail` raises that failure."""
-        tell_sending(path, body)
+        note_sending(path, body)
         request = json.loads(body)
         line = self._script.answer_to(request)
         if "fail" in line:
             attempt = Attempt(request=body, status=500, response=canonical_json(line).encode())
             exchange = Exchange(PROVIDER, path, body, stream, (attempt,))
-            tell_exchange(exchange)
+            note_exchange(exchange)
             message = str(line.get("note", f"the script says {line['fail']}"))
             raise _FAILURES[line["fail"]](message, exchange=exchange)
         response = _response(self._script.model, line, request)
@@ -226,7 +226,7 @@ def _exchange(path: str, body: bytes, response: bytes, *, is_stream: bool = Fals
     first = 0.0 if is_stream else None
     attempt = Attempt(request=body, status=200, response=response, first_chunk_ms=first)
     exchange = Exchange(PROVIDER, path, body, is_stream, (attempt,))
-    tell_exchange(exchange)
+    note_exchange(exchange)
     return exchange
 
 

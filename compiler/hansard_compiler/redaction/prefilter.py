@@ -87,11 +87,11 @@ def base64_spellings(shape: Shape) -> list[bytes]:
         sextets: list[set[int]] = []
         for i in range(0, len(known), 3):
             sextets.extend(_sextets(known[i : i + 3]))
-        spellings.append(b"".join(_class(sextet) for sextet in _most_telling(sextets)))
+        spellings.append(b"".join(_class(sextet) for sextet in _most_distinctive(sextets)))
     return spellings
 
 
-def _most_telling(sextets: list[set[int]]) -> list[set[int]]:
+def _most_distinctive(sextets: list[set[int]]) -> list[set[int]]:
     """Return the stretch of at most six characters that the fewest texts have."""
     starts = range(max(1, len(sextets) - _SPELLING_CHARS + 1))
     stretches = [sextets[start : start + _SPELLING_CHARS] for start in starts]

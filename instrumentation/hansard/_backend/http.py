@@ -146,7 +146,7 @@ class HttpDecisions:
             raise GateUnavailable("the server answered a claim with something that is none")
         return claim
 
-    def tell_result(self, approval_id: str, body: Json) -> Json:
+    def report_result(self, approval_id: str, body: Json) -> Json:
         message = {**_without_nulls(body), "ok": body["ok"]}  # null is an outcome: unknown
         if self._veil.mode is RetentionMode.METADATA_ONLY:
             message.pop("result_digest", None)

@@ -117,7 +117,7 @@ class LocalDecisions:
             claim = self._store.claim(approval_id, body["arguments"], proposal_key=key)
             return {"claim_id": claim.claim_id, "arguments": claim.arguments}
 
-    def tell_result(self, approval_id: str, body: Json) -> Json:
+    def report_result(self, approval_id: str, body: Json) -> Json:
         with _refusals():
             undo = body.get("undo")
             ended = self._store.finish(

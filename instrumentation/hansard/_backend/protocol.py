@@ -27,7 +27,7 @@ GROUP: Final = "hansard.embedded"
 STATUSES: Final = frozenset({"awaiting", "revised", "approved", "rejected", "expired"})
 EXECUTIONS: Final = frozenset({"none", "claimed", "done", "failed", "unknown", "not_run"})
 _METHODS: Final = (
-    "propose", "approval", "approvals", "decide", "claim", "tell_result", "undo", "note", "close",
+    "propose", "approval", "approvals", "decide", "claim", "report_result", "undo", "note", "close",
 )  # fmt: skip
 
 
@@ -80,7 +80,7 @@ class Decisions(Protocol):
     def claim(self, approval_id: str, body: Json) -> Json:
         """Take the right to run a call, once: `claim_id`, and the `arguments` to run."""
 
-    def tell_result(self, approval_id: str, body: Json) -> Json:
+    def report_result(self, approval_id: str, body: Json) -> Json:
         """Report the outcome of a claim."""
 
     def undo(self, approval_id: str, body: Json) -> Json:

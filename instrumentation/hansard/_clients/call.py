@@ -15,7 +15,7 @@ from hansard._clients.bodies import Attributes, ResponseFailure, Route, body_of
 from hansard._clients.exchange import ClientExchange
 from hansard._clients.guard import observing
 from hansard._tracing.context import entered, parent_context
-from hansard._tracing.observation import clean_attribute, put_content, put_exact, tell_error
+from hansard._tracing.observation import add_error, clean_attribute, put_content, put_exact
 from hansard._tracing.serialization import dumps, type_name
 from hansard_compiler.providers.formats.fields import known, text
 from hansard_compiler.retention_modes import RetentionMode
@@ -200,7 +200,7 @@ class RecordedCall:
         if not self.span.is_recording():
             return
         if error is not None:
-            tell_error(self._recorder, self.span, error)
+            add_error(self._recorder, self.span, error)
         if exchange is None:
             return
         self._set(exchange.response_attributes())

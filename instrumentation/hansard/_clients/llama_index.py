@@ -128,7 +128,7 @@ def _keep(id_: str, result: Any) -> None:
 
 
 @observing
-def _tell_server(id_: str, response: Any) -> None:
+def _name_server(id_: str, response: Any) -> None:
     """Name the model that served, from the provider's own response, where nothing else does.
 
     OpenInference's span names the requested one.
@@ -178,7 +178,7 @@ def _handler() -> Any:
             if isinstance(result, GeneratorType | AsyncGeneratorType):
                 _keep(id_, result)
             else:
-                _tell_server(id_, getattr(result, "raw", None))
+                _name_server(id_, getattr(result, "raw", None))
 
         def prepare_to_drop_span(self, *_: Any, **__: Any) -> None:
             """Nothing was returned."""

@@ -59,7 +59,7 @@ def forward(courier: Courier, shelf: Spool | OrphanedSpool, file: SpoolFile) -> 
     outcome = delivered.response.outcome
     if outcome is ExportOutcome.REFUSED:
         if delivered.refused and file.lost_items:
-            tell_refused(delivered.response, file.kind, len(delivered.refused))
+            report_refused(delivered.response, file.kind, len(delivered.refused))
             # Of payloads none are set aside: one may have 64 MiB.
             data = b"" if file.kind is SpoolKind.PAYLOADS else encode(file.kind, delivered.refused)
             shelf.refuse(file.kind, len(delivered.refused), data)
@@ -79,7 +79,7 @@ def forward(courier: Courier, shelf: Spool | OrphanedSpool, file: SpoolFile) -> 
     return delivered.response
 
 
-def tell_refused(response: ExportResponse, kind: SpoolKind, items: int) -> None:
+def report_refused(response: ExportResponse, kind: SpoolKind, items: int) -> None:
     """Warn the program, once, that something will never be accepted."""
     stored = "" if kind is SpoolKind.PAYLOADS else "; they are kept in the spool's folder `refused`"
     warn_once(

@@ -29,7 +29,7 @@ from hansard._export.backoff import Contact, may_retry
 from hansard._export.batch_queue import ExportBatch, PendingBatches, Put
 from hansard._export.dropped import DropReason
 from hansard._export.keepalive import OpenSpans
-from hansard._export.orphaned_spools import OrphanedSpools, forward, tell_refused
+from hansard._export.orphaned_spools import OrphanedSpools, forward, report_refused
 from hansard._export.otlp.batches import Courier, encode
 from hansard._export.otlp.exporter import ExportOutcome, ExportResponse
 from hansard._export.otlp.log_records import drop_records, keepalive_records
@@ -506,7 +506,7 @@ class BatchExportWorker:
     def _refuse(self, response: ExportResponse, kind: SpoolKind, refused: Sequence[Any]) -> None:
         """Count what the collector will never take, and keep it for people to look at."""
         if refused:
-            tell_refused(response, kind, len(refused))
+            report_refused(response, kind, len(refused))
             data, count = self._encode(kind, refused)
             if count:
                 self._spool.refuse(kind, count, data)

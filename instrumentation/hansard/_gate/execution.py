@@ -268,7 +268,7 @@ def _report_end(decisions: Decisions, identity: str, body: Json) -> None:
     The outcome is shown as unknown then.
     """
     try:
-        decisions.tell_result(identity, body)
+        decisions.report_result(identity, body)
     except GateError as error:
         warn_once(
             "gate result",

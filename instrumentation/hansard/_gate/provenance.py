@@ -16,7 +16,9 @@ _MAX_WORDS: Final = 4  # a longer text is the model's own words
 _MIN_CHARS: Final = 3
 _SPACE: Final = re.compile(r"\s+")
 _MARKS: Final = re.compile(r"[^\s<>\"'(),;]+")
-_TELLING: Final = re.compile(r"@|://|\d{3}|[A-Za-z]\d|\d[A-Za-z]")  # of an address, a link, an id
+_DISTINCTIVE: Final = re.compile(
+    r"@|://|\d{3}|[A-Za-z]\d|\d[A-Za-z]"
+)  # of an address, a link, an id
 _DIGITS: Final = re.compile(r"[\s.,+()/-]")
 _NUMBER: Final = re.compile(r"\+?\d[\d.,()/ -]*\d|\d")
 
@@ -90,7 +92,7 @@ def marks_in(text: str) -> Iterator[str]:
         return
     for found in _MARKS.findall(text):
         mark = found.strip(".:!?")
-        if len(mark) >= _MIN_CHARS and _TELLING.search(mark):
+        if len(mark) >= _MIN_CHARS and _DISTINCTIVE.search(mark):
             yield mark
 
 

@@ -242,7 +242,7 @@ class CallSpan:
     def fail(self, error: BaseException) -> None:
         """Record how the call failed, and end the span."""
         if self._claim():
-            self._tell_failure(error)
+            self._record_failure(error)
             self._observation.fail(error)
 
     def cancel(self) -> None:
@@ -269,7 +269,7 @@ class CallSpan:
             self._content(semconv.REQUEST_OMITTED, left_out)
 
     @observing
-    def _tell_failure(self, error: BaseException) -> None:
+    def _record_failure(self, error: BaseException) -> None:
         if not self._observation.is_recording:
             return
         estimate = self._adapter.estimate(self._request)

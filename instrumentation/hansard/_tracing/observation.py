@@ -146,7 +146,7 @@ class Observation:
         if self.span.is_recording():
             add_event(self.recorder, self.span, name, attributes)
 
-    def tell_error(self, error: BaseException) -> None:
+    def add_error(self, error: BaseException) -> None:
         """Record an exception that the program handled: an event, and no status."""
         try:
             if self.span.is_recording():
@@ -158,7 +158,7 @@ class Observation:
         """Record how the work failed, or that it was cancelled, and end the span."""
         try:
             if self.span.is_recording():
-                tell_error(self.recorder, self.span, error)
+                add_error(self.recorder, self.span, error)
         except Exception as trouble:
             log_failure("exception", trouble)
         self.end()
@@ -347,7 +347,7 @@ def leaves(error: BaseException) -> list[BaseException]:
     return found
 
 
-def tell_error(recorder: Recorder, span: Span, error: BaseException) -> None:
+def add_error(recorder: Recorder, span: Span, error: BaseException) -> None:
     """Write an exception onto a span: an event, `error.type` and status ERROR.
 
     A cancellation is not an error: it sets `hansard.cancelled` and no status. `sys.exit()` without

@@ -13,7 +13,7 @@ from opentelemetry.trace import Link, SpanKind, StatusCode
 from hansard import semconv
 from hansard._runtime.warnings import warn_once
 from hansard._tracing.attributes import text_of
-from hansard._tracing.observation import is_cancellation, put_content, tell_error
+from hansard._tracing.observation import add_error, is_cancellation, put_content
 from hansard._tracing.serialization import safe_repr, to_json
 from hansard_compiler.retention_modes import RetentionMode
 
@@ -158,7 +158,7 @@ class OpenSpan:
 
     def _fail(self, error: BaseException | str | None, kind: str | None) -> None:
         if issubclass(type(error), BaseException):
-            tell_error(self.recorder, self.span, cast(BaseException, error))
+            add_error(self.recorder, self.span, cast(BaseException, error))
             return
         # Failed, and perhaps nothing says as what.
         error_type = (

@@ -92,7 +92,7 @@ class SpanHandle(EnteredEitherWay):
 
     def record_error(self, error: BaseException) -> None:
         """Record an exception that the block handles itself: the step has not failed."""
-        self._current().tell_error(error)
+        self._current().add_error(error)
 
     def _current(self) -> Observation:
         return self._observed[-1] if self._observed else UNRECORDED

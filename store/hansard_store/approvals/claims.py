@@ -25,7 +25,7 @@ from hansard_store.approvals.claim_rows import (
 from hansard_store.approvals.decisions import (
     decision_of,
     is_from_the_future,
-    refuse_not_asked,
+    refuse_not_awaiting,
     require_other,
     settle,
 )
@@ -127,7 +127,7 @@ def finish(
     if not is_first and approval.execution.settled_by is not None:
         return _too_late(work, approval, claim_id, is_ok=is_ok)
     if not is_first:
-        raise _told_already(approval)
+        raise _already_reported(approval)
     how_to_undo = kept_undo(work.keeper, undo)
     if how_to_undo is not None:
         approval = approvals.change(work.connection, approval, undo=how_to_undo)
@@ -142,7 +142,7 @@ def finish(
     return approvals.get(work.connection, found.approval_id)
 
 
-def _told_already(approval: Approval) -> ClaimRefused:
+def _already_reported(approval: Approval) -> ClaimRefused:
     message = f"how {short_id(approval.approval_id)} ended was reported already"
     return ClaimRefused("already_finished", message, state=approval.execution.state)
 
@@ -156,7 +156,7 @@ def _cut_off(work: Work, found: ClaimRow, error: str | None) -> Approval | Appro
         who = Who(Actor.TOOL, approval.tool)
         work.tell_of(EventType.ACTION_UNKNOWN, who, approval, body=body, contents=contents)
     elif approval.execution.state != "unknown":
-        raise _told_already(approval)
+        raise _already_reported(approval)
     return approvals.get(work.connection, found.approval_id)
 
 
@@ -197,7 +197,7 @@ def settle_outcome(
         recover(work)
         approval = unaltered(work, approval.approval_id)
     require_other(work, approval, who)
-    if refusal := refuse_not_asked(approval, who):
+    if refusal := refuse_not_awaiting(approval, who):
         return refusal
     by, has_run = who.name or str(who.actor), outcome == "ran"
     is_settled = settle_claim(

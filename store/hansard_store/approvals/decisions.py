@@ -18,11 +18,11 @@ from hansard_store.approvals.errors import (
     RevisionRequired,
 )
 from hansard_store.approvals.proposals import (
-    asked_with,
     decided,
     end,
     next_escalation,
     repropose,
+    requested_with,
     require,
     unaltered,
 )
@@ -272,13 +272,13 @@ def _refusal(
     require_other(work, approval, who)
     if target is Status.APPROVED:
         _require_counted(work, approval, who)
-    if refusal := refuse_not_asked(approval, who, requested_count=approval.asked):
+    if refusal := refuse_not_awaiting(approval, who, requested_count=approval.asked):
         return refusal
     require(approval, target)
     return None
 
 
-def refuse_not_asked(
+def refuse_not_awaiting(
     approval: Approval, who: Who, *, requested_count: int | None = None
 ) -> ApprovalRefusal | None:
     """Return why somebody may not decide: they are not among the approvers.
@@ -288,7 +288,7 @@ def refuse_not_asked(
     names = [one.name for one in approval.approvers[:requested_count]]
     if not names or any(is_same(_name(who), one) for one in names):
         return None
-    return ApprovalRefusal(_not_asked(approval, _name(who), names))
+    return ApprovalRefusal(_not_awaiting(approval, _name(who), names))
 
 
 def require_other(work: Work, approval: Approval, who: Who) -> None:
@@ -320,7 +320,7 @@ def _require_counted(work: Work, approval: Approval, who: Who) -> None:
         raise SelfApproval(_name(who), own)
 
 
-def _not_asked(approval: Approval, name: str, requested: Sequence[str]) -> NotAnApprover:
+def _not_awaiting(approval: Approval, name: str, requested: Sequence[str]) -> NotAnApprover:
     later = [one.name for one in approval.approvers[len(requested) :]]
     then = f", then {', '.join(later)}" if later else ""
     names = f"{', '.join(requested)}{then}"
@@ -360,7 +360,7 @@ def decision_of(approval: Approval) -> dict[str, Any]:
 def _escalate(work: Work, approval: Approval) -> Approval:
     due_ns, requested = approval.escalates_ns, approval.asked
     assert due_ns is not None
-    then = asked_with(approval.approvers, requested)
+    then = requested_with(approval.approvers, requested)
     changed = approvals.change(
         work.connection,
         approval,

@@ -287,7 +287,7 @@ def repropose(
     requested_by = requesters(approval.requested_by, who)
     approvers, required = _by_rules(approval.approvers, approval.approvals_required, note)
     _check_reachable(work, approvers, required, requested_by)
-    requested = asked_first(approvers, required)
+    requested = requested_first(approvers, required)
     changed = approvals.change(
         work.connection,
         approval,
@@ -412,7 +412,7 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
     requested_by = requesters(proposal.requested_by, who)
     approvers, required = _by_rules(proposal.approvers, proposal.approvals_required, note)
     _check_reachable(work, approvers, required, requested_by)
-    requested = asked_first(approvers, required)
+    requested = requested_first(approvers, required)
     return Approval(
         number=0,
         approval_id=new_id().hex(),
@@ -517,12 +517,12 @@ def _check_reachable(
         require_enough(approvers, required, requested_by=requested_by)
 
 
-def asked_first(approvers: Sequence[Approver], required: int) -> int:
+def requested_first(approvers: Sequence[Approver], required: int) -> int:
     """Return how many approvers are asked at once: as many as have to approve."""
-    return asked_with(approvers, required - 1)
+    return requested_with(approvers, required - 1)
 
 
-def asked_with(approvers: Sequence[Approver], at: int) -> int:
+def requested_with(approvers: Sequence[Approver], at: int) -> int:
     """Return how many are asked once one is: who has no time of their own delays nobody."""
     while at < len(approvers) and approvers[at].within_ns is None:
         at += 1

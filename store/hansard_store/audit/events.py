@@ -82,7 +82,7 @@ _INDEXES = {
 }
 _WALKING_BACK = (("", "true"),)
 _TOLD = "type <> 'record.sealed'"
-_WALKING_BACK_TOLD = (("event_told", _TOLD),)
+_WALKING_BACK_REPORTED = (("event_told", _TOLD),)
 _ABOVE_ALL = (1 << 63) - 1
 _AT_ONCE = 500
 _ALL = EventFilter()
@@ -132,7 +132,7 @@ def events_query(filters: EventFilter) -> tuple[str, dict[str, Any]]:
     if is_told:
         conditions.append(_TOLD)
     ways = _INDEXES.get(
-        next(iter(parameters), ""), _WALKING_BACK_TOLD if is_told else _WALKING_BACK
+        next(iter(parameters), ""), _WALKING_BACK_REPORTED if is_told else _WALKING_BACK
     )
     parts = [
         _LIST.format(

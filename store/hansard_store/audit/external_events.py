@@ -12,7 +12,7 @@ from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import is_own_name
 
 # Programs may not append the approvals' own events: these are written with the approval.
-TOLD_TYPES: Final = (
+REPORTED_TYPES: Final = (
     EventType.MESSAGE_INBOUND,
     EventType.MESSAGE_OUTBOUND,
     EventType.POLICY_BLOCKED,
@@ -65,7 +65,7 @@ def note_event(approvals: ApprovalService, fields: Mapping[str, Any]) -> int:
             more["agent"] = _name(fields, "agent")  # never nobody's, which is Hansard's own
             action = fields.get("action") or _needed(fields, "tool")
             return approvals.failed(action, _name(fields, "error"), **more)
-    known = ", ".join(TOLD_TYPES)
+    known = ", ".join(REPORTED_TYPES)
     raise InvalidProposal("type", f"programs tell {known}; not {fields.get('type')!r}")
 
 

@@ -21,9 +21,9 @@ from hansard_store.calls.duplicates import (
     are_twins,
     call_facts,
     calls_beside,
+    have_the_same_text,
     is_usage_of,
     judge,
-    say_the_same,
     usage_and_calls,
 )
 from hansard_store.ingest.in_memory_runs import REACH, Near, near_above, near_below
@@ -176,7 +176,7 @@ def _settle_twins(
         if is_usage_of(mine, facts) or is_usage_of(facts, mine):
             usage = mine if mine.is_usage_alone else facts
             usage_rollup.set_call_counted(connection, run, usage.span, counted=False)
-        elif say_the_same(mine, facts):
+        elif have_the_same_text(mine, facts):
             repeat = max(mine, facts, key=_order_of_equals)
             usage_rollup.set_call_counted(connection, run, repeat.span, counted=False)
         elif are_twins(mine, facts):

@@ -92,7 +92,7 @@ def are_twins(one: CallFacts, other: CallFacts) -> bool:
     return overlap and same_usage
 
 
-def say_the_same(one: CallFacts, other: CallFacts) -> bool:
+def have_the_same_text(one: CallFacts, other: CallFacts) -> bool:
     """Return whether two calls beside each other, of two instrumentations, are one by their words.
 
     A framework that hands out a stream may end its span before the client below it sends anything:
@@ -194,7 +194,7 @@ LIMIT 8
 """
 _TWINS_BEGIN_WITHIN_NS = 1_000_000_000
 # The same where the client below was late: it was imported first, or waited for a connection. What
-# is as equal as `say_the_same` wants it, so that many calls at one time do not hide the one.
+# is as equal as `have_the_same_text` wants it, so that many calls at one time do not hide the one.
 _SAME_WORDS = """
 SELECT other.id
 FROM span AS mine JOIN call AS my ON my.span = mine.id

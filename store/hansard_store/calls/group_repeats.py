@@ -130,8 +130,8 @@ def _repeated_tools(tools: Sequence[_Tool], repeated_calls: set[int]) -> int:
 def _repeats_of_one(reports: Sequence[_Tool], repeated_calls: set[int]) -> int:
     distinct_reports: list[_Tool] = []
     for tool in sorted(reports, key=lambda one: (one.ran is None, one.requested is None)):
-        is_asked_again = tool.ran is None and tool.requested in repeated_calls
-        if not is_asked_again and not any(_is_same_work(other, tool) for other in distinct_reports):
+        is_sent_again = tool.ran is None and tool.requested in repeated_calls
+        if not is_sent_again and not any(_is_same_work(other, tool) for other in distinct_reports):
             distinct_reports.append(tool)
     halves = Counter((one.requested is None, one.ran is None) for one in distinct_reports)
     is_apart = (

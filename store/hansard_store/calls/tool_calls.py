@@ -72,7 +72,7 @@ def add_half(
 
 def remove(connection: apsw.Connection, run: RunState, span: int) -> None:
     """Take back what a span reported about tool calls."""
-    run.ask_tables(connection)
+    run.read_tables(connection)
     for sql in _CLEAR:
         connection.execute(sql, (span,))
     connection.execute(_SWEEP, (run.id,))
@@ -81,7 +81,7 @@ def remove(connection: apsw.Connection, run: RunState, span: int) -> None:
 
 def hand_over(connection: apsw.Connection, run: RunState, *, inner: int, outer: int) -> None:
     """Let the outer of two steps about one tool run stand for both."""
-    run.ask_tables(connection)
+    run.read_tables(connection)
     theirs: Any = connection.execute(_BY_RAN, (inner,)).fetchone()
     if theirs is None:
         return

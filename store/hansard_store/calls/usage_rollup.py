@@ -29,7 +29,7 @@ _DROP_SUM = "DELETE FROM usage_sum WHERE span = ?"
 _CALL = f"SELECT response_id, counted, {_COLUMNS} FROM call WHERE span = ?"
 _COUNT_CALL = "UPDATE call SET counted = ? WHERE span = ?"
 _DROP_CALL = "DELETE FROM call WHERE span = ?"
-_IS_TOLD = {
+_IS_REPORTED = {
     column: f"""
 SELECT 1 FROM call WHERE run = :run AND counted = 1 AND {column} IS NOT NULL
 UNION ALL
@@ -38,7 +38,7 @@ LIMIT 1
 """
     for column in USAGE_COLUMNS
 }
-_TOLD_BY_STEP = f"SELECT {_COLUMNS} FROM span WHERE id = ?"
+_REPORTED_BY_STEP = f"SELECT {_COLUMNS} FROM span WHERE id = ?"
 _LAST_CALL = f"""
 SELECT span.flags & {int(SpanFlag.ERROR)} FROM call JOIN span ON span.id = call.span
 WHERE call.run = ?
@@ -163,7 +163,7 @@ def _take_back(connection: apsw.Connection, run: RunState, usage: Usage) -> None
             continue
         rest = (getattr(run, column) or 0) - value
         is_known = (
-            rest != 0 or connection.execute(_IS_TOLD[column], {"run": run.id}).get is not None
+            rest != 0 or connection.execute(_IS_REPORTED[column], {"run": run.id}).get is not None
         )
         setattr(run, column, rest if is_known else None)
 
@@ -200,7 +200,7 @@ def _count_rest(connection: apsw.Connection, run: RunState, root: int) -> None:
     trace counts are no part of the rest.
     """
     remove_sum(connection, run, root)
-    whole: Any = connection.execute(_TOLD_BY_STEP, (root,)).fetchone()
+    whole: Any = connection.execute(_REPORTED_BY_STEP, (root,)).fetchone()
     elsewhere: Any = connection.execute(_ELSEWHERE, (run.id,)).fetchone()
     below = [(getattr(run, column) or 0) for column in USAGE_COLUMNS]
     rest = Usage(*map(_rest, whole, below, elsewhere))

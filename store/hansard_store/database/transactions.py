@@ -86,7 +86,7 @@ def begin_after_others(connection: apsw.Connection) -> None:
     event that says so, and what follows is not sealed until the schema is repaired.
     """
     until = time.monotonic() + _FIRST_S
-    while _is_asked_for(connection) and time.monotonic() < until:
+    while _is_requested(connection) and time.monotonic() < until:
         time.sleep(LOOK_S)
     _take_lock(connection)
     altered = altered_objects(connection)
@@ -176,7 +176,7 @@ def _asking(connection: apsw.Connection) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _is_asked_for(connection: apsw.Connection) -> bool:
+def _is_requested(connection: apsw.Connection) -> bool:
     descriptor = _folder_of(connection)
     if descriptor is None:
         return False

@@ -356,7 +356,7 @@ class SpanWriter:
 
         All else that is derived of it stays.
         """
-        run.ask_tables(self._connection)
+        run.read_tables(self._connection)
         row: Any = self._execute(_HAS_LOGS, (number, self._derived_version)).fetchone()
         if row is None:
             return False
@@ -371,7 +371,7 @@ class SpanWriter:
 
         Meanwhile it is a step without a meaning: no rule about its neighbours finds it.
         """
-        run.ask_tables(self._connection)
+        run.read_tables(self._connection)
         self._retract(number, run)
         self._execute(_INERT, (number,))
         run.changed = True
@@ -379,7 +379,7 @@ class SpanWriter:
     def _derive(self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState) -> None:
         run.changed = True
         if run.fresh is not None and not run.fresh.add(_kin(number, span, made)):
-            run.ask_tables(self._connection)
+            run.read_tables(self._connection)
         for ordinal, (trace_id, span_id) in enumerate(span.links):
             self._execute(_ADD_LINK, (number, ordinal, trace_id, span_id))
         self._index.add_attributes(number, made.attribute_tokens)
@@ -389,7 +389,7 @@ class SpanWriter:
             self._runs.facet(run.id, kind, value)
         for digest in made.payloads:
             self._runs.uses_payload(run.id, digest)
-        _tell_run(run, number, span, made)
+        _update_run(run, number, span, made)
         if made.compilation is not None:
             compilations.add_compilation(self._connection, run, made.compilation, span=number)
         if made.checks:
@@ -428,7 +428,7 @@ class SpanWriter:
     ) -> None:
         marked = usage_rollup.is_marked(self._connection, run, span.span_id)
         if made.call is not None:
-            run.tell_call_scope(span.scope)
+            run.add_call_scope(span.scope)
             if run.fresh is not None and made.flags & SpanFlag.USAGE_ALONE:
                 run.fresh.has_usage_alone = True
             self._add_call(number, made.call, run, flags=span.flags | made.flags)
@@ -459,7 +459,7 @@ class SpanWriter:
     @contextmanager
     def _retracted(self, number: int, run: RunState) -> Iterator[None]:
         """Take back what is derived of a span; after the block, judge its neighbours again."""
-        run.ask_tables(self._connection)
+        run.read_tables(self._connection)
         accused = uncounted_near(self._connection, run, place_of(self._connection, number))
         self._retract(number, run)
         yield
@@ -481,7 +481,7 @@ class SpanWriter:
         tool_calls.remove(self._connection, run, number)
         self._execute(_DROP_LINKS, (number,))
         self._index.drop_attributes(number)
-        run.forget_told(number)
+        run.forget_reported(number)
         run.note(notes.split("\n") if notes else (), -1)
         run.step_count -= usage_rollup.is_step(flags)
         run.work_count -= usage_rollup.is_work(role, tool_name)
@@ -510,7 +510,7 @@ _FIRST_FACTS: Final[tuple[Fact, ...]] = (  # of which the earliest report holds
 )  # fmt: skip
 
 
-def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
+def _update_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
     """Bring the run's own columns up to date with one more span."""
     flags = span.flags | made.flags
     if flags & SpanFlag.SYNTHETIC:
@@ -520,16 +520,16 @@ def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjecti
     run.error_count += 1 if flags & SpanFlag.ERROR else 0
     run.open_count += 1 if span.is_open else 0
     run.note((*span.notes, *made.notes), 1)
-    _tell_times(run, span)
+    _update_times(run, span)
     take_root(run, number, span, made)
-    at_ns, said_ns = span.sort_ns, span.end_ns or span.sort_ns
+    at_ns, output_ns = span.sort_ns, span.end_ns or span.sort_ns
     for fact in _FIRST_FACTS:
         run.tell(fact, getattr(made, fact), span=number, at_ns=at_ns)
     run.tell("last_prompt_id", made.prompt_id, span=number, at_ns=-at_ns)
-    run.tell("last_output", made.last_output, span=number, at_ns=-said_ns)
+    run.tell("last_output", made.last_output, span=number, at_ns=-output_ns)
 
 
-def _tell_times(run: RunState, span: ReceivedSpan) -> None:
+def _update_times(run: RunState, span: ReceivedSpan) -> None:
     """Widen the run's time; odd times count only while there are no sane ones."""
     rank = rank_of_times(span.flags)
     end_ns = max(span.end_ns or 0, span.sort_ns)

@@ -32,7 +32,7 @@ SELECT id, memory_id, line, confidence, freshness_ns, expires_ns, content_hmac, 
 FROM memory WHERE memory_id = ?
 """
 # A repeat of a record that does not stand: it waits for a person, or a person refused it.
-_SAID_BEFORE = """
+_STATED_BEFORE = """
 SELECT id, memory_id, line, confidence, freshness_ns, expires_ns, content_hmac, state
 FROM memory INDEXED BY memory_key
 WHERE key = ? AND content_hmac = ? AND state IN ('review', 'invalidated') ORDER BY id DESC LIMIT 1
@@ -55,7 +55,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 _ADD_TAG = "INSERT INTO memory_tag (tag, memory) VALUES (?, ?)"
 _INDEX = "INSERT INTO memory_fts (rowid, body, place) VALUES (?, ?, ?)"
 _STEP_BACK = "UPDATE memory SET state = 'superseded' WHERE id = ?"
-_SAY_BY = "UPDATE memory SET superseded_by = ? WHERE id = ?"
+_TEXT_BY = "UPDATE memory SET superseded_by = ? WHERE id = ?"
 _STAND = "UPDATE memory SET state = 'current', contests = NULL WHERE id = ?"
 _HOLD_BACK = """
 UPDATE memory SET state = 'review', contests = (SELECT id FROM memory WHERE memory_id = ?)
@@ -140,7 +140,7 @@ def write(connection: apsw.Connection, new: NewMemory, *, now_ns: int) -> Supers
     if against is None:
         connection.executemany(_STEP_BACK, [(one.id,) for one in rivals])
         number = _add(connection, new, rivals, state="current", now_ns=now_ns)
-        connection.executemany(_SAY_BY, [(number, one.id) for one in rivals])
+        connection.executemany(_TEXT_BY, [(number, one.id) for one in rivals])
         before = tuple(one.memory_id for one in rivals)
         return SupersededMemory(number, new.memory_id, "current", superseded=before)
     rival, outcome = against
@@ -188,7 +188,7 @@ def accept(connection: apsw.Connection, found: Found, *, key: bytes) -> tuple[by
     current = None if row is None else Found(*row)
     if current is not None:
         connection.execute(_STEP_BACK, (current.id,))
-        connection.execute(_SAY_BY, (found.id, current.id))
+        connection.execute(_TEXT_BY, (found.id, current.id))
     connection.execute(_STAND, (found.id,))
     return () if current is None else (current.memory_id,)
 
@@ -252,7 +252,7 @@ def _refused(connection: apsw.Connection, new: NewMemory) -> Found | None:
     if new.slot is not None or new.writer == "human_approved_summary":
         return None
     for key in (new.key, new.older_key):
-        row: Any = key and connection.execute(_SAID_BEFORE, (key, new.retained.hmac)).fetchone()
+        row: Any = key and connection.execute(_STATED_BEFORE, (key, new.retained.hmac)).fetchone()
         if row is not None:
             return Found(*row)
     return None

@@ -216,7 +216,7 @@ class Reports:
             with accountability_transaction(self._store) as connection:
                 name = self._write_new(text, now_ns=now_ns)
                 content = self.path(name).read_bytes()
-                self._tell_written(connection, name, content, now_ns=now_ns)
+                self._record_written(connection, name, content, now_ns=now_ns)
             self._prune(now_ns=now_ns)
         except OSError as error:
             raise self._unusable(error) from None
@@ -314,11 +314,11 @@ class Reports:
             record = read_records(self._store, [name]).get(name, NOT_RECORDED)
             if record.state_of(before) == "recorded":
                 with accountability_transaction(self._store) as connection:
-                    self._tell_written(connection, name, text.encode(), now_ns=time.time_ns())
+                    self._record_written(connection, name, text.encode(), now_ns=time.time_ns())
             _write_whole(self.path(name), text, may_replace=True)
         return len(held)
 
-    def _tell_written(
+    def _record_written(
         self, connection: apsw.Connection, name: str, content: bytes, *, now_ns: int
     ) -> None:
         body = {"sha256": digest_of(content), "bytes": len(content)}

@@ -96,13 +96,13 @@ class RunState:
     responses: set[str] = field(default_factory=set)
     is_stale: bool = False
 
-    def ask_tables(self, connection: apsw.Connection) -> None:
+    def read_tables(self, connection: apsw.Connection) -> None:
         """Write what is held of a fresh run; from now on it is one like any other."""
         if self.fresh is not None:
             self.fresh.write(connection, run=self.id, trace_id=self.trace_id)
             self.fresh = None
 
-    def tell_call_scope(self, scope: int) -> None:
+    def add_call_scope(self, scope: int) -> None:
         """Note who reports a call: while it is one scope, no call is reported twice."""
         if self.call_scope is None:
             self.call_scope = scope
@@ -137,7 +137,7 @@ class RunState:
         """
         if not value:
             return
-        by = _TOLD_BY[fact]
+        by = _REPORTED_BY[fact]
         teller = getattr(self, by)
         if teller is None or teller == span or (at_ns, span) < (self.told_ns[fact], teller):
             setattr(self, fact, value)
@@ -155,21 +155,23 @@ class RunState:
 
     def reported_facts(self) -> set[Fact]:
         """Return the facts that some span reported."""
-        return {fact for fact, by in _TOLD_BY.items() if getattr(self, by) is not None}
+        return {fact for fact, by in _REPORTED_BY.items() if getattr(self, by) is not None}
 
     def facts_of(self, span: int) -> dict[Fact, int]:
         """Return the facts that a span reported, with the times they are ordered by."""
         return {
-            fact: self.told_ns[fact] for fact, by in _TOLD_BY.items() if getattr(self, by) == span
+            fact: self.told_ns[fact]
+            for fact, by in _REPORTED_BY.items()
+            if getattr(self, by) == span
         }
 
     def holds(self, fact: Fact, span: int, *, at_ns: int) -> bool:
         """Return whether a fact is that of a span, which reports it no later than a time."""
-        return getattr(self, _TOLD_BY[fact]) == span and self.told_ns[fact] <= at_ns
+        return getattr(self, _REPORTED_BY[fact]) == span and self.told_ns[fact] <= at_ns
 
-    def forget_told(self, span: int) -> None:
+    def forget_reported(self, span: int) -> None:
         """Forget what a span reported: its report is about to be replaced."""
-        for fact, by in _TOLD_BY.items():
+        for fact, by in _REPORTED_BY.items():
             if getattr(self, by) == span:
                 setattr(self, fact, None)
                 setattr(self, by, None)
@@ -185,7 +187,7 @@ def _notes_of(text: str) -> dict[str, int]:
     return {str(what): count for what, count in counts if isinstance(count, int)}
 
 
-_TOLD_BY: Mapping[Fact, str] = {
+_REPORTED_BY: Mapping[Fact, str] = {
     fact: f"{fact.removesuffix('_id').removesuffix('_name')}_span" for fact in get_args(Fact)
 }
 _GROUP_BYTES = 16
@@ -306,7 +308,7 @@ class RunWriter:
         return run
 
     def _load_times(self, run: RunState) -> None:
-        times = {run.root_span} | {getattr(run, by) for by in _TOLD_BY.values()}
+        times = {run.root_span} | {getattr(run, by) for by in _REPORTED_BY.values()}
         found: dict[int | None, Any] = {
             span: self._execute(_TIMES, (span,)).get for span in times if span is not None
         }
@@ -314,7 +316,7 @@ class RunWriter:
             # A row that was altered by hand may name spans that are not there; rebuild repairs it.
             root = found[run.root_span] or (0, 0, 0)
             run.root_sort_ns, _, run.root_flags = root
-        for fact, by in _TOLD_BY.items():
+        for fact, by in _REPORTED_BY.items():
             teller = getattr(run, by)
             if teller is not None and found[teller] is None:
                 setattr(run, fact, None)
@@ -379,7 +381,7 @@ class RunWriter:
             return None
         change = int(self._execute(_LAST_CHANGE).get)
         for run in changed:
-            run.ask_tables(self._connection)
+            run.read_tables(self._connection)
             run.place_in_group()
             change += 1
             run.change_seq, run.version = change, run.version + 1

@@ -90,14 +90,14 @@ FROM text_fts CROSS JOIN text ON text.id = text_fts.rowid
 WHERE text_fts MATCH :match AND text_fts.rowid < :before AND {of_kind}
 ORDER BY text_fts.rowid DESC LIMIT :limit
 """
-_SAID_IN = """EXISTS (
+_FOUND_IN = """EXISTS (
   SELECT 1 FROM text_use CROSS JOIN run ON run.id = text_use.run
   WHERE text_use.text = text.id AND (run.work_count > 0) = {works})"""
 # Messages are in model calls, which only an agent's run has.
 _FIND_OF = {
     None: _FIND.format(of_kind="1"),
-    "agent": _FIND.format(of_kind=f"(text.field = 'message' OR {_SAID_IN.format(works=1)})"),
-    "other": _FIND.format(of_kind=_SAID_IN.format(works=0)),
+    "agent": _FIND.format(of_kind=f"(text.field = 'message' OR {_FOUND_IN.format(works=1)})"),
+    "other": _FIND.format(of_kind=_FOUND_IN.format(works=0)),
 }
 # The calls whose list of messages passes through a text: all nodes below its own.
 _CALLS_WITH = """

@@ -47,11 +47,11 @@ KEYS = (
     "function_args", "arguments", "output", "agent_id", "agent_name", "query_source",
     "http.response.status_code", "installation.id",
 )  # fmt: skip
-_TELLING = st.sampled_from(
+_DISTINCTIVE = st.sampled_from(
     ["1", "-1", "1e308", "9223372036854775807", "nan", "true", '{"tools": [[[]]]}', "<REDACTED>",
      '{"messages": 5, "stop_reason": {}}', '[{"role": "user"}]', "", "\U0001f600" * 40]
 )  # fmt: skip
-_VALUES = st.one_of(any_values(2), _TELLING.map(lambda text: AnyValue(string_value=text)))
+_VALUES = st.one_of(any_values(2), _DISTINCTIVE.map(lambda text: AnyValue(string_value=text)))
 
 
 @st.composite

@@ -182,8 +182,8 @@ def test_a_cancellation_at_any_moment_leaves_the_truth(
         def claim(self, *given: Any) -> Any:
             return self._at("claim", lambda: decisions.claim(*given))
 
-        def tell_result(self, *given: Any) -> Any:
-            return self._at("result", lambda: decisions.tell_result(*given))
+        def report_result(self, *given: Any) -> Any:
+            return self._at("result", lambda: decisions.report_result(*given))
 
         def _at(self, here: str, ask: Callable[[], Any]) -> Any:
             if here == moment:

@@ -20,7 +20,7 @@ from tests.web.cli.conftest import Cli
 pytestmark = pytest.mark.slow
 
 # What a list shows of a run that does not depend on when and in which order it came.
-_TELLING = (
+_DISTINCTIVE = (
     "run_id", "name", "agent", "status", "span_count", "model_calls", "tool_calls", "tokens",
     "cost_usd", "first_input", "last_output", "conversation_id",
 )  # fmt: skip
@@ -28,7 +28,7 @@ _TELLING = (
 
 def _runs(cli: Cli, **environment: str) -> list[dict[str, Any]]:
     listed = json.loads(cli("runs", "list", "--json", **environment).stdout)["items"]
-    told = [{name: run[name] for name in _TELLING} for run in listed]
+    told = [{name: run[name] for name in _DISTINCTIVE} for run in listed]
     return sorted(told, key=lambda run: str(run["run_id"]))
 
 

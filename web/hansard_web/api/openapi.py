@@ -55,7 +55,7 @@ def openapi_of(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
             description="\n".join([_BODIES, *(f"- `{key}`: {it}" for key, it in FORMATS.items())]),
             routes=[_twin(route) for route in routes if isinstance(route, APIRoute)],
         )
-        _tell_errors_as_json(app.openapi_schema)
+        _describe_errors_as_json(app.openapi_schema)
     return app.openapi_schema
 
 
@@ -92,7 +92,7 @@ def _described_class(route: APIRoute) -> type[JSONResponse]:
     return Described
 
 
-def _tell_errors_as_json(document: dict[str, Any]) -> None:
+def _describe_errors_as_json(document: dict[str, Any]) -> None:
     """Errors are JSON on every route; FastAPI gives them the media type of the route's answer."""
     for methods in document["paths"].values():
         for operation in methods.values():

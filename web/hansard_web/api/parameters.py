@@ -53,7 +53,7 @@ AttributeText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "pat
 FEW: Final[dict[str, JsonValue]] = {"maxItems": MOST_CONDITIONS}  # tags, or scores
 # Of one kind, and of all kinds together, which a schema of one parameter cannot say.
 MANY: Final[dict[str, JsonValue]] = {"maxItems": MOST_FILTERS}
-_MANY_SAID: Final = f"any of these; at most {MOST_FILTERS} filters in all"
+_MANY_VALUES: Final = f"any of these; at most {MOST_FILTERS} filters in all"
 PayloadRef: TypeAlias = Annotated[
     str, WithJsonSchema({"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"})
 ]
@@ -112,12 +112,12 @@ def read_run_filter(
     ] = None,
     status: Annotated[
         list[Annotated[str, one_of(*RUN_STATUSES)]],
-        Query(description=_MANY_SAID, json_schema_extra=MANY),
+        Query(description=_MANY_VALUES, json_schema_extra=MANY),
     ] = [],  # noqa: B006
-    agent: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
-    model: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
-    tool: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
-    service: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
+    agent: Annotated[list[str], Query(description=_MANY_VALUES, json_schema_extra=MANY)] = [],  # noqa: B006
+    model: Annotated[list[str], Query(description=_MANY_VALUES, json_schema_extra=MANY)] = [],  # noqa: B006
+    tool: Annotated[list[str], Query(description=_MANY_VALUES, json_schema_extra=MANY)] = [],  # noqa: B006
+    service: Annotated[list[str], Query(description=_MANY_VALUES, json_schema_extra=MANY)] = [],  # noqa: B006
     tag: Annotated[
         list[TagText],
         Query(description="stands on the run or a step; each of these", json_schema_extra=FEW),

@@ -284,7 +284,7 @@ class Server:
         self.endpoints = replace(self.endpoints, instance=site.instance, link=path)
         opened.enter_context(app.state.accounts.working())
         self._loading: RouteLoading | None = app.state.loading
-        self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
+        self._http = HttpServer(app, config, on_ready=self._print_ready, on_stop=self._stop_grpc)
         self._on_ready: Callable[[Endpoints], None] = lambda _: None
 
     def _open_receivers(
@@ -382,7 +382,7 @@ class Server:
             self._grpc.start()
         await self._http.serve(self._sockets)
 
-    def _tell_ready(self) -> None:
+    def _print_ready(self) -> None:
         if self._half is not Half.COLLECTOR:  # which has no pages to open
             announce(self.endpoints)
             self._opened.callback(withdraw, self.endpoints)

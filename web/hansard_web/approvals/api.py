@@ -257,7 +257,7 @@ def claim(
 
 
 @router.post(_PATH + "/result", "approvals.bodies.ApprovalBody")
-def tell_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) -> ApiResponse:
+def report_result(accounts: AccountsDep, approval_id: str, body: bodies.Result) -> ApiResponse:
     """Tell how a claimed action ended, also after its outcome was believed unknown."""
     full_id = accounts.store.approval(approval_id).approval_id
     ended = accounts.store.finish(

@@ -28,7 +28,7 @@ from hansard_store.approvals.records import (
     Proposal,
 )
 from hansard_store.audit.event_types import EventType
-from hansard_store.audit.external_events import TOLD_TYPES
+from hansard_store.audit.external_events import REPORTED_TYPES
 from hansard_store.bodies import Answer, Description, Page
 from hansard_store.policy.stored_policy import FACTS
 
@@ -293,7 +293,7 @@ class NoteEvent(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, json_schema_extra=any_of(*_EVENTS))
 
     schema_version: Literal["1"] = "1"
-    type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TOLD_TYPES)})]
+    type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(REPORTED_TYPES)})]
     actor: Literal["agent", "tool"] | None = Field(
         default=None, description="the type says who it was; `me` and `system` are refused"
     )

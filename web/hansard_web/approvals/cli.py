@@ -366,7 +366,7 @@ def settle(
             approval_id, found, note=note, by=by, result_ref=result_ref
         )
     says = "it ran" if outcome == "ran" else "it did not run"
-    _tell_one(settled, f"is settled: {says}", as_json=as_json)
+    _print_one(settled, f"is settled: {says}", as_json=as_json)
 
 
 @approvals.command()
@@ -379,10 +379,10 @@ def undo(*, approval_id: str, by: str, as_json: bool, **options: Any) -> None:
     """
     with accounting(options) as service:
         made = service.undo(approval_id, by=by).approval
-    _tell_one(made, f"would undo {approval_id}", as_json=as_json)
+    _print_one(made, f"would undo {approval_id}", as_json=as_json)
 
 
-def _tell_one(one: Approval, became: str, *, as_json: bool) -> None:
+def _print_one(one: Approval, became: str, *, as_json: bool) -> None:
     line = f"{short_id(one.approval_id)} {became}: {one.description}"
     print_answer(approval_json(one), lambda body: print_lines([line]), as_json=as_json)
 

@@ -279,7 +279,7 @@ class Ask:
         return self.approval.status is Status.AWAITING
 
 
-def read_ask(store: ApprovalService, approval_id: str) -> Ask:
+def read_request_form(store: ApprovalService, approval_id: str) -> Ask:
     """Read an approval with everything around it; raises NotFoundError, AmbiguousIdError."""
     approval = store.approval(approval_id)
     now_ns = store.now_ns()

@@ -34,7 +34,7 @@ from hansard_store.principals.model import is_same, name_text, read_as
 from hansard_web.app.addresses import way_back
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.app.strict_json import parse_json
-from hansard_web.approvals.detail import ArgumentChange, Ask, changes_between, read_ask
+from hansard_web.approvals.detail import ArgumentChange, Ask, changes_between, read_request_form
 from hansard_web.approvals.labels import SOON_NS, Standing, clean, one_line, standing, time_left
 from hansard_web.approvals.page_state import (
     DECIDED,
@@ -56,7 +56,7 @@ from hansard_web.ui.forms import OwnForm
 _MOST_OPEN: Final = 100  # of a group; more are counted
 _DECIDED_BESIDE: Final = 20
 _DECIDED_ROWS: Final = 50
-_SAY_CHARS: Final = 240
+_SENTENCE_CHARS: Final = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _item(state: InboxState, now_ns: int, approval: Approval) -> Item:
         approval=approval,
         href=state.address(approval.approval_id),
         standing=standing(approval, now_ns=now_ns),
-        say=one_line(approval.description, _SAY_CHARS),
+        say=one_line(approval.description, _SENTENCE_CHARS),
         agent=one_line(name_text(approval.agent or ""), 120),
         left=time_left(left_ns) if is_pending else "",
         is_soon=is_pending and left_ns < SOON_NS,
@@ -431,7 +431,7 @@ def page_of(
     """Read what a page shows; without a choice, what stands first."""
     inbox = read_inbox(store, state)
     selected = approval_id or inbox.first_id
-    ask = read_ask(store, selected) if selected else None
+    ask = read_request_form(store, selected) if selected else None
     shown = None if ask is None else ask.approval
     following = [
         one

@@ -40,12 +40,12 @@ class Accounts:
         self,
         store: ApprovalService,
         site: Site,
-        tell_head: Tell | None = None,
+        notify_head: Tell | None = None,
     ) -> None:
         self.store = store
         self._principals, self._attempts = site.principals, site.attempts
         self._next_s = 0.0
-        self.heads = HeadKeeper(store, tell_head)
+        self.heads = HeadKeeper(store, notify_head)
         self.seals = SealSchedule(store.seal)
         self.watch = StoreWatch(site.folder)
         self._stop = threading.Event()
@@ -116,8 +116,8 @@ def make_accounts(site: Site, decider: RecordingDecider, outlet: Outlet | None) 
         heads_copy=site.settings.heads_copy,
         decide=site.settings.decide_mode,
     )
-    tell_head = None if outlet is None else telling(outlet)
-    return Accounts(store, site, tell_head)
+    notify_head = None if outlet is None else telling(outlet)
+    return Accounts(store, site, notify_head)
 
 
 def person(request: Request, named: str | None) -> str:

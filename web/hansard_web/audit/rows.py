@@ -15,7 +15,7 @@ from hansard_web.approvals.labels import hash_ends, one_line
 
 _ICONS: Final = {Actor.AGENT: "agent", Actor.ME: "user", Actor.TOOL: "tool"}
 _BAD: Final = frozenset({EventType.POLICY_BLOCKED, EventType.FAILURE, EventType.ACTION_UNKNOWN})
-_SAY_CHARS: Final = 160
+_SENTENCE_CHARS: Final = 160
 _NO_STEPS: Final[Mapping[str, StepSkeleton]] = {}
 _QUOTED: Final = ("note", "reason", "error")
 
@@ -81,11 +81,11 @@ def _say(event: StoredEvent, body: dict[str, Any]) -> str:
     action = one_line(event.action, 60)
     draft = event.contents.get("draft")
     if isinstance(draft, dict):
-        text = one_line(str(draft.get("description", "")), _SAY_CHARS)
+        text = one_line(str(draft.get("description", "")), _SENTENCE_CHARS)
         return f"{action}, draft {draft.get('revision')}: {text}"
     for name in _QUOTED:
         if name in event.contents:
-            return f"{action}: “{one_line(str(event.contents[name]), _SAY_CHARS)}”"
+            return f"{action}: “{one_line(str(event.contents[name]), _SENTENCE_CHARS)}”"
     if body.get("ok") is False:
         return f"{action}: failed"
     kind, _, rest = event.subject.partition(":")

@@ -73,7 +73,7 @@ class Inspected:
     text_title: str
     tabs: tuple[TextTab, ...]
     pieces: tuple[Piece, ...]
-    text_say: str  # why there is no text
+    text_sentence: str  # why there is no text
     stored: tuple[Stored, ...]
     facts: tuple[OriginFact, ...]
     trail: tuple[Stage, ...]
@@ -93,7 +93,7 @@ def inspect_item(
     changed = one.decision in ("compress", "redact") and one.final != one.original
     pieces, trouble = _pieces(connection, one, state.text if changed else "original")
     before, after = one.tokens_before, one.tokens_after
-    tells_share = bool(before) and after is not None and one.decision != "exclude"
+    shows_share = bool(before) and after is not None and one.decision != "exclude"
     request = request_records(connection, record.compilation.row.request_ref)
     note = record.result.note(one.item_id)
     return Inspected(
@@ -104,11 +104,11 @@ def inspect_item(
         meaning=meaning(one.reason),
         note=note,
         removed=record.result.removed(one.item_id),
-        kept_pct=round(min((after or 0) / (before or 1), 1) * 100, 2) if tells_share else None,
+        kept_pct=round(min((after or 0) / (before or 1), 1) * 100, 2) if shows_share else None,
         text_title="What the model read" if one.decision != "exclude" else "What was left out",
         tabs=_tabs(state, path) if changed else (),
         pieces=pieces,
-        text_say=trouble,
+        text_sentence=trouble,
         stored=tuple(_stored(connection, one, changed=changed)),
         facts=tuple(_named(connection, fact) for fact in facts_of(request, one.item_id)),
         trail=trail_of(one, note),

@@ -136,14 +136,14 @@ def _from_receipts(receipts: list[StoredReceipt]) -> _Checks:
         for rule in one.rules:
             held.setdefault(rule, Counter())[one.decision] += 1
     rows = [
-        _Check("", "held", "", rule, receipts_href(rule=rule), _policy_checks_said(counts))
+        _Check("", "held", "", rule, receipts_href(rule=rule), _policy_checks_shown(counts))
         for rule, counts in held.items()
     ]
     say = "No check was reported; these rules are in the receipts." if rows else ""
     return _Checks(say, tuple(rows[:_MOST]), max(len(rows) - _MOST, 0))
 
 
-def _policy_checks_said(counts: Counter[str]) -> str:
+def _policy_checks_shown(counts: Counter[str]) -> str:
     return ", ".join(
         f"{plural(number, 'item')} {DECISIONS.get(name, name)}" for name, number in counts.items()
     )

@@ -197,7 +197,7 @@ class ContextView:
     counts: tuple[tuple[str, str], ...]  # ("6 messages kept", "kept")
     break_at: str | None  # anchor of the first message that differs
     break_number: str
-    break_say: str
+    break_sentence: str
     run_breaks: RunBreaks | None
     is_short: bool  # the prompts part, but were too short to be cached
     lost_tokens: int
@@ -253,7 +253,7 @@ def context_view(
         counts=_counts(comparison, "item" if derived.tools else "message"),
         break_at=f"m{broken.position + first_number}" if broken and tells else None,
         break_number=str(broken.position + first_number) if broken else "",
-        break_say=_break_say(placed, step),
+        break_sentence=_break_sentence(placed, step),
         run_breaks=run_breaks(connection, run) if with_run else None,
         is_short=broken is not None and not broken.cacheable,
         lost_tokens=broken.lost_tokens if broken and tells else 0,
@@ -296,7 +296,7 @@ def _counts(comparison: ItemComparison, one: str) -> tuple[tuple[str, str], ...]
     return tuple(found)
 
 
-def _break_say(placed: PlacedCall, step: StepSkeleton) -> str:
+def _break_sentence(placed: PlacedCall, step: StepSkeleton) -> str:
     baseline = placed.baseline
     if baseline is None:
         return ""

@@ -110,7 +110,7 @@ def research(model: ScriptedModel) -> Iterator[DemoReport]:
         (_read_entry(),),
     )
 
-    def ask_checker(arguments: Mapping[str, str], report: DemoReport) -> str:
+    def call_checker(arguments: Mapping[str, str], report: DemoReport) -> str:
         return checker.answer_within(arguments["claim"], report)
 
     assistant = DemoAgent(
@@ -122,7 +122,7 @@ def research(model: ScriptedModel) -> Iterator[DemoReport]:
         (
             DemoTool("search_archive", "Search the archive.", {"query": "words"}, _search_archive),
             _read_entry(),
-            DemoTool("ask_fact_checker", "Have a claim checked.", {"claim": "text"}, ask_checker),
+            DemoTool("ask_fact_checker", "Have a claim checked.", {"claim": "text"}, call_checker),
         ),
     )
     for question in (

@@ -17,7 +17,7 @@ from hansard_web.diff.steps import StepDiff, compare_steps, run_figures
 
 Trees = Callable[[apsw.Connection, str], RunTree]
 # Where two runs part is shown at a step that says something by itself.
-_TELLING = ("compile", "llm", "embedding", "tool", "mcp", "retriever", "memory", "approval")
+_DISTINCTIVE = ("compile", "llm", "embedding", "tool", "mcp", "retriever", "memory", "approval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class RunDiff:
     def parted(self) -> AlignedStep | None:
         """The first step that is not the same; one that says something by itself, if there is."""
         differing = [one for one in self.steps if one.state != "same"]
-        telling = (one for one in differing if one.row.step.role in _TELLING)
+        telling = (one for one in differing if one.row.step.role in _DISTINCTIVE)
         return next(telling, differing[0] if differing else None)
 
     @property
     def focus(self) -> AlignedStep | None:
         """The first call on both sides that differs, else compile, else other telling step."""
-        for roles in (("llm", "embedding"), ("compile",), _TELLING):
+        for roles in (("llm", "embedding"), ("compile",), _DISTINCTIVE):
             for one in self.steps:
                 if one.state == "changed" and one.row.step.role in roles:
                     return one

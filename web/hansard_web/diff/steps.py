@@ -222,7 +222,7 @@ def _ref(digest: bytes | None) -> str | None:
 
 
 _REQUEST_KEY: Final = "hansard.request.ref"
-_SAME_SAID: Final = frozenset({"same", "retold"})
+_SAME_TEXT: Final = frozenset({"same", "retold"})
 _NO_DIFF: Final = JsonDiff(())
 _CALLS: Final = frozenset({"llm", "embedding"})
 
@@ -295,10 +295,10 @@ class StepDiff:
         if pair.state != "changed" or pair.left is None or pair.right is None:
             return None
         left, right = self.left.messages[pair.left], self.right.messages[pair.right]
-        return text_diff(said_text(left), said_text(right))
+        return text_diff(text_with_label(left), text_with_label(right))
 
 
-def said_text(message: Message) -> str:
+def text_with_label(message: Message) -> str:
     """Return what a message says as one text: its texts, then calls and results as JSON."""
     others = [part for part in message.parts if not isinstance(part, TextPart)]
     texts = [message.text] if message.text else []
@@ -364,8 +364,8 @@ def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) 
     messages = align_messages(_marks(left.messages), _marks(right.messages))
     has_request = left.request is not None or right.request is not None
     request = request_diff(left.request, right.request) if has_request else None
-    tools = _told_diff(_tools(left), _tools(right))
-    parameters = _told_diff(_parameters(left), _parameters(right))
+    tools = _recorded_diff(_tools(left), _tools(right))
+    parameters = _recorded_diff(_parameters(left), _parameters(right))
     put_in = _value_diff(_put_in(left), _put_in(right))
     came_out = _value_diff(_came_out(left), _came_out(right))
     what = [one.name for one in figures if one.is_difference]
@@ -375,7 +375,7 @@ def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) 
         what.append("role")
     parts = {
         "context": context is not None and not context.is_empty,
-        "messages": any(pair.state not in _SAME_SAID for pair in messages),
+        "messages": any(pair.state not in _SAME_TEXT for pair in messages),
         "tools": bool(tools.changes),
         "parameters": bool(parameters.changes),
         "request": request is not None and not request.is_equal,
@@ -405,7 +405,7 @@ def _marks(messages: Sequence[Message]) -> list[MessageMark]:
     return [MessageMark(one.hash, one.match_hash, one.role) for one in messages]
 
 
-def _told_diff(left: Any, right: Any) -> JsonDiff:
+def _recorded_diff(left: Any, right: Any) -> JsonDiff:
     """Compare what both sides tell; what one of them tells nothing of is unknown, not different."""
     return json_diff(left, right) if left and right else _NO_DIFF
 

@@ -133,7 +133,7 @@ def make_server(api_for: ApiFor) -> Server[Any]:
             raise MCPError(
                 types.INVALID_PARAMS, f"no tool {params.name[:100]!r}; there are {known}"
             )
-        async with _telling_progress(context, tool.name):
+        async with _reporting_progress(context, tool.name):
             return await called(tool, api_for(context), params.arguments or {})
 
     server: Server[Any] = Server(
@@ -165,7 +165,7 @@ def _listed(tool: ToolEntry) -> types.Tool:
 
 
 @asynccontextmanager
-async def _telling_progress(context: Context, name: str) -> AsyncIterator[None]:
+async def _reporting_progress(context: Context, name: str) -> AsyncIterator[None]:
     """Tell a client that requested progress, now and then, that a call still waits.
 
     Clients give up after a time without news, and a person may take longer to decide.

@@ -149,7 +149,7 @@ class MemoryPageRecord:
     sources: tuple[_Source, ...]
     reads: int
     spark: str  # the line of reads by day, a path in a 100 × 24 box
-    spark_say: str
+    spark_sentence: str
     used: tuple[Touch, ...]
     touched: tuple[Touch, ...]
 
@@ -174,7 +174,7 @@ def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> 
         sources=tuple(_sources(one)),
         reads=sum(each.reads for each in versions),
         spark=_spark(by_day),
-        spark_say=f"{plural(sum(by_day), 'read')} in the last 30 days",
+        spark_sentence=f"{plural(sum(by_day), 'read')} in the last 30 days",
         used=tuple(_used(each) for each in uses_of(connection, one.memory_id, limit=_SHOWN)),
         touched=tuple(_touched(each) for each in touched if each.kind != "candidate")[:_SHOWN],
     )

@@ -39,7 +39,7 @@ BASES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class SaidChange:
+class ChangeText:
     """A change as a line of the list."""
 
     label: str
@@ -47,11 +47,11 @@ class SaidChange:
     long: str  # content that is shown below it
 
 
-def say_change(change: Json) -> SaidChange:
+def sentence_of_change(change: Json) -> ChangeText:
     """Return a change in words; one that is not known is shown as it is."""
     op = str(change.get("op"))
     text, long = _change_text(op, change)
-    return SaidChange(_LABELS.get(op, op), shorten(text, 200), shorten(long, 1_000))
+    return ChangeText(_LABELS.get(op, op), shorten(text, 200), shorten(long, 1_000))
 
 
 def _change_text(op: str, change: Json) -> tuple[str, str]:
@@ -123,5 +123,5 @@ def text_of_value(value: Any) -> str:
 
 def change_notes(changes: list[Json]) -> list[str]:
     """Return what was changed, a sentence for each change, in order."""
-    texts = [say_change(one) for one in changes]
+    texts = [sentence_of_change(one) for one in changes]
     return [f"{one.label}: {one.text}".removesuffix(": ") for one in texts]

@@ -50,7 +50,7 @@ from hansard_web.api.values import dump
 from hansard_web.app.readers import Readers
 from hansard_web.replay.changed_call import Making, changed_turn, compile_turn
 from hansard_web.replay.fork.forward import MOST_TURNS, Fork, parting_body, recorded_results
-from hansard_web.replay.fork.live import ForkState, LiveContext, LiveFork, ask_again, context_of
+from hansard_web.replay.fork.live import ForkState, LiveContext, LiveFork, call_again, context_of
 from hansard_web.replay.fork.resume import Resumed, resumed
 from hansard_web.replay.preview import Preview, preview_body
 from hansard_web.replay.recompile import Recompiler
@@ -231,7 +231,7 @@ def _approval_in(report: Json, found: Resumed) -> str | None:
     return approval.get("approval_id") if approval.get("after") == found.at.step_id else None
 
 
-def _approval_ask(approval_id: str, arguments: Json) -> Json:
+def _approval_request(approval_id: str, arguments: Json) -> Json:
     """Return what it takes to send a first request that needs an approval."""
     return {
         "kind": "approval", "needs": "approval", "approval_id": approval_id, "step_id": None,
@@ -390,7 +390,7 @@ class Replays:
                 **recipe_in(row, request, strict=True),
                 "asked": request.model_dump(mode="json", exclude={"script"}),
                 "approval": {"approval_id": approval_id, "after": None},
-                "ask": _approval_ask(approval_id, arguments),
+                "ask": _approval_request(approval_id, arguments),
             },
         )
         return row
@@ -439,7 +439,7 @@ class Replays:
         what = f"Up to {live.turns_left} live turns of {found.at.turn.render_input.model}"
         approval_id = self._gated().propose(arguments, what=what)
         report["approval"] = {"approval_id": approval_id, "after": found.at.step_id}
-        report["ask"] = ask_again(report.get("ask"), live, found.row.steps) | {
+        report["ask"] = call_again(report.get("ask"), live, found.row.steps) | {
             "needs": "approval", "approval_id": approval_id,
         }  # fmt: skip
         row = self._take(found.row, report, None)
@@ -567,7 +567,7 @@ class Replays:
             ending = _Ending("failed", reason_of(wrong))
             work.report["error"] = error_body(wrong)
         try:
-            self._tell_end(work, run, ending, error)
+            self._record_end(work, run, ending, error)
         except Exception as trouble:  # the store is gone: the next start says it was interrupted
             _log.warning("the end of replay %s was not kept: %s", work.row.replay_id, trouble)
         finally:
@@ -575,7 +575,7 @@ class Replays:
                 self._works.pop(work.row.replay_id, None)
             work.ended.set()
 
-    def _tell_end(
+    def _record_end(
         self, work: _Work, run: ReplayRun, ending: _Ending, error: BaseException | None
     ) -> None:
         row = work.row._replace(
@@ -666,7 +666,7 @@ class Replays:
             if step is not None:
                 work.add(self._numbers(step), shortfall)
             # As it stands, should the next call fail.
-            work.report["ask"] = ask_again(work.report["ask"], live, work.row.steps)
+            work.report["ask"] = call_again(work.report["ask"], live, work.row.steps)
 
         def say(text: str) -> None:
             work.report["notes"] = list(dict.fromkeys([*work.report["notes"], text]))

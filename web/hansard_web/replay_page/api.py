@@ -35,7 +35,7 @@ from hansard_web.sidecar.request import MayRead, SidecarDep
 router = NounRouter("replay", route_class=JsonRoute)
 R = TypeVar("R", bound=Response)
 _MOST_WAIT_S = 60.0
-MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at once
+MOST_AT_ONCE: Final = 32  # who waits for a replay, a preview or a comparison at once
 
 
 @router.post(
@@ -160,10 +160,10 @@ async def apart(request: Request, work: Callable[[], R]) -> R:
     """Answer in a thread that is not one of those that answer pages: this may take a minute."""
     state = request.app.state
     if not hasattr(state, "replay_threads"):
-        state.replay_threads = CapacityLimiter(MOST_ASKED)
+        state.replay_threads = CapacityLimiter(MOST_AT_ONCE)
     limiter: CapacityLimiter = state.replay_threads
     if limiter.available_tokens < 1:
-        raise TooManyCalls(MOST_ASKED)
+        raise TooManyCalls(MOST_AT_ONCE)
     return await to_thread.run_sync(work, limiter=limiter)
 
 

@@ -23,7 +23,7 @@ from hansard_compiler.replay.requests import item_ids
 from hansard_web.api.values import plain
 from hansard_web.compile_view.labels import DECISIONS, ItemNames, icon_of, kind_words
 from hansard_web.diff.labels import tokens_text
-from hansard_web.diff.steps import said_text
+from hansard_web.diff.steps import text_with_label
 from hansard_web.replay.transport.turn import ReplayTurn
 from hansard_web.replay_page.fields import SAMPLING, TERMS, content_mark
 from hansard_web.replay_page.state import ReplayState
@@ -272,7 +272,7 @@ def _message_rows(messages: Sequence[Message], state: ReplayState) -> tuple[_Row
             key=str(at),
             icon={"system": "system", "user": "user", "tool": "terminal"}.get(one.role, "llm"),
             name=WHO.get(one.role, one.role),
-            about=shorten(said_text(one), 160),
+            about=shorten(text_with_label(one), 160),
             decision="",
             label="",
             tokens=str(at),

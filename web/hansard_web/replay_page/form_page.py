@@ -27,7 +27,7 @@ from hansard_web.app.readers import Readers
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.diff.page.detail import PathRow
 from hansard_web.principals.dependencies import principal_of
-from hansard_web.replay.descriptions import BASES, SaidChange, say_change
+from hansard_web.replay.descriptions import BASES, ChangeText, sentence_of_change
 from hansard_web.replay.engine import PLAN_MS, Replays
 from hansard_web.replay.fork.forward import following
 from hansard_web.replay.json import ReplayBranch, replays_of_step
@@ -41,10 +41,10 @@ from hansard_web.replay_page.labels import (
     Flip,
     RefusalLabel,
     blocked_refusal,
+    cost_sentence,
+    flips_sentence,
     path_rows,
-    say_cost,
-    say_flips,
-    say_refusal,
+    refusal_sentence,
     sentence,
 )
 from hansard_web.replay_page.state import ACTS, ReplayState, read_state
@@ -102,7 +102,7 @@ class PreviewView:
 
 def preview_view(body: Preview) -> PreviewView:
     """Return a preview for the page."""
-    flips = say_flips(body["compile"])
+    flips = flips_sentence(body["compile"])
     request, tokens = body["request"], body["tokens"]
     diff = request["diff"]
     return PreviewView(
@@ -110,7 +110,7 @@ def preview_view(body: Preview) -> PreviewView:
         to=_to(body),
         recorded_at=_recorded_at(body),
         tokens=f"about {count(tokens['estimated_input'])} tokens in",
-        cost=say_cost(body["cost"], sends=body["sends"]),
+        cost=cost_sentence(body["cost"], sends=body["sends"]),
         budgets=_budgets(body["compile"]),
         flips=tuple(flips[:_MOST_FLIPS]),
         more=max(len(flips) - _MOST_FLIPS, 0),
@@ -245,7 +245,7 @@ def look_at(replays: Replays, request: ReplayInput) -> _Look:
     try:
         turn = replays.plan(request)
     except NotReplayable as why:
-        return _Look(None, say_refusal(why))
+        return _Look(None, refusal_sentence(why))
     except HansardError as error:
         return _Look(None, RefusalLabel(error.code, str(error)))
     if turn.blocked is None or turn.blocked.reason is ReplayReason.PROVIDER_SIDE_EFFECTS:
@@ -255,7 +255,7 @@ def look_at(replays: Replays, request: ReplayInput) -> _Look:
         and turn.blocked.reason is ReplayReason.PROVIDER_NOT_CONFIGURED
     ):
         return _Look(turn, None, needs_script=True)
-    return _Look(turn, say_refusal(turn.blocked))
+    return _Look(turn, refusal_sentence(turn.blocked))
 
 
 def read_acts(replays: Replays | None, readers: Readers, state: ReplayState) -> Acts:
@@ -350,7 +350,7 @@ class FormPage:
     state: ReplayState
     acts: Acts
     form: Form | None
-    changes: tuple[SaidChange, ...]
+    changes: tuple[ChangeText, ...]
     preview: PreviewView | None
     refusal: RefusalLabel | None  # of this request
     recorded_as: str | None  # the replay that a refusal was recorded as
@@ -446,14 +446,14 @@ def _page(
     state = replace(state, act=current.key if current else "exact")
     preview, refusal = _preview(replays, acts, state)
     if why is not None:
-        refusal = say_refusal(why)
+        refusal = refusal_sentence(why)
     page = FormPage(
         step=step,
         run=run,
         state=state,
         acts=acts,
         form=form_of(acts.base, state) if state.act == "mutated" and acts.base else None,
-        changes=tuple(map(say_change, state.changes)),
+        changes=tuple(map(sentence_of_change, state.changes)),
         preview=preview,
         refusal=refusal,
         recorded_as=None if why is None else why.replay_id,
@@ -480,7 +480,7 @@ def _preview(
     try:
         body = replays.preview(state.asked())
     except NotReplayable as why:
-        return None, say_refusal(why)
+        return None, refusal_sentence(why)
     except HansardError as error:
         return None, RefusalLabel(error.code, str(error))
     view = preview_view(body)

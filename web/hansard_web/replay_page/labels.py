@@ -64,7 +64,7 @@ class Flip:
 # ---- refusals
 
 
-def say_refusal(why: NotReplayable) -> RefusalLabel:
+def refusal_sentence(why: NotReplayable) -> RefusalLabel:
     """Return a refusal with its typed reason in words."""
     return RefusalLabel(why.reason.value, sentence(why.reason.meaning), why.detail)
 
@@ -84,7 +84,7 @@ def sentence(text: str) -> str:
 # ---- previews
 
 
-def say_flips(compiled: Json | None) -> list[Flip]:
+def flips_sentence(compiled: Json | None) -> list[Flip]:
     """Return what becomes of the items that a preview decides otherwise, the greatest first."""
     if compiled is None:
         return []
@@ -118,7 +118,7 @@ def _flip(one: Json) -> Flip:
     )
 
 
-def say_cost(cost: Json | None, *, sends: bool) -> str:
+def cost_sentence(cost: Json | None, *, sends: bool) -> str:
     """Return what sending would cost."""
     if not sends:
         return "nothing is sent, $0"

@@ -32,7 +32,7 @@ from hansard_web.app.site import Site, SiteDep
 from hansard_web.approvals.worker import person
 from hansard_web.diff.steps import compare_steps
 from hansard_web.principals.dependencies import principal_of
-from hansard_web.replay.descriptions import SaidChange, say_change
+from hansard_web.replay.descriptions import ChangeText, sentence_of_change
 from hansard_web.replay.engine import PLAN_MS
 from hansard_web.replay.json import ReplayBody, compared_steps, replay_body
 from hansard_web.replay.request import MOST_LIVE, GoOn, ResultInput
@@ -276,7 +276,7 @@ class ResultPage:
     body: ReplayBody
     source: StepSkeleton | None  # None: it was deleted meanwhile
     again_href: str | None  # None where its changes are not stored, or too long for an address
-    changes: tuple[SaidChange, ...]
+    changes: tuple[ChangeText, ...]
     notes: tuple[str, ...]
     took: str
     beside: Beside | None
@@ -393,7 +393,7 @@ def result_page(
         body=body,
         source=source,
         again_href=_again(row, body),
-        changes=tuple(map(say_change, body["mutations"])),
+        changes=tuple(map(sentence_of_change, body["mutations"])),
         notes=tuple(map(sentence, body["notes"])),
         took=""
         if row.ended_ns is None or row.run_id is None

@@ -87,9 +87,9 @@ def conversation_view(look: Look) -> ConversationReading:
     nearby = talk[max(first - _NEIGHBOURS, 0) : first + CALLS_A_PAGE + _NEIGHBOURS]
     bodies = read_messages(connection, _texts_for(page, nearby))
     events = list_tool_events(connection, run.id)
-    said_in_order = [bodies[ref.text] for one in nearby for ref in one.new if ref.text in bodies]
+    spoken_in_order = [bodies[ref.text] for one in nearby for ref in one.new if ref.text in bodies]
     held = calls_not_run(connection, run.run_id)
-    facts = ShownCall(events, results_by_call(said_in_order), held)
+    facts = ShownCall(events, results_by_call(spoken_in_order), held)
     requested = _requested_calls(bodies.values())
     turns = tuple(
         _turn(look, one, f"call {at} of {len(talk)}", bodies, facts, requested)

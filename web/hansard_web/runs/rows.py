@@ -40,7 +40,7 @@ class RunRow:
     length: str  # "7.82 s", "41.80 s …" while open, "≥ 15 m 02 s" without an end
     is_selected: bool
     scores: tuple[ScoreChip, ...]
-    marks_say: str  # all tags and scores, for the title; "" where there are none
+    mark_sums: str  # all tags and scores, for the title; "" where there are none
     group: RunGroup | None = None  # the row is all traces of one prompt; `run` is the whole of them
     of: str = ""  # group_id: the row is one of its traces, below its row
 
@@ -132,7 +132,7 @@ def _row(
         length=_length(run, length_ns),
         is_selected=run.run_id in selected,
         scores=scores[:_MOST_SCORES],
-        marks_say=", ".join((*run.marks.tags, *(chip.title for chip in scores))),
+        mark_sums=", ".join((*run.marks.tags, *(chip.title for chip in scores))),
     )
 
 

@@ -235,7 +235,7 @@ class ModelInput(SidecarBody):
         return messages
 
     @model_validator(mode="after")
-    def _asks_something(self) -> Self:
+    def _requests_something(self) -> Self:
         if (self.compilation_id is None) == (not self.messages):
             raise ValueError("name a compilation_id, or give messages: one of the two")
         if self.compilation_id is not None and (self.system or self.tools):

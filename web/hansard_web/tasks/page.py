@@ -89,7 +89,7 @@ class _Detail:
     places: tuple[_Place, ...]
     more: str  # what the places leave out
     bars: tuple[_Bar, ...]
-    bars_say: str
+    bars_sentence: str
     window: str
     decided_by: str
     done_by: str
@@ -116,7 +116,7 @@ def read_detail(connection: apsw.Connection, task_id: str) -> _Detail:
         places=tuple(places),
         more=f"{plural(left_out, 'other')} between the first one and these" if left_out else "",
         bars=tuple(_bars(task.activity)),
-        bars_say=f"how often in each part of the {window} before the last look: "
+        bars_sentence=f"how often in each part of the {window} before the last look: "
         + ", ".join(map(str, task.activity)),
         window=window,
         decided_by=person_text(task.decided_by, task.decided_method or CLAIMED.method),

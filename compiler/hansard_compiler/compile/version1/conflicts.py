@@ -147,7 +147,7 @@ def claims_of(item: CandidateItem, text: str) -> Iterator[_Claim]:
     sentences = [
         sentence
         for sentence in cut.split("\n", most)[:most]
-        if _SHORTEST <= len(sentence) <= _LONGEST and (is_note or _is_telling(sentence))
+        if _SHORTEST <= len(sentence) <= _LONGEST and (is_note or _is_distinctive(sentence))
     ]
     if not sentences:
         return  # as of most documents: what may correct something is not looked for in them
@@ -169,7 +169,7 @@ class _Read(NamedTuple):
     verb_at: int | None  # how many words stand before the verb
 
 
-def _is_telling(sentence: str) -> bool:
+def _is_distinctive(sentence: str) -> bool:
     """Return whether a sentence has a number or denies something: the rest is not read."""
     return _DIGIT.search(sentence) is not None or any(map(sentence.__contains__, _DENIALS))
 

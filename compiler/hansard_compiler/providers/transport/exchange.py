@@ -143,14 +143,14 @@ def watching(watcher: Watcher) -> Iterator[None]:
         _watcher.reset(token)
 
 
-def tell_sending(path: str, body: bytes) -> None:
+def note_sending(path: str, body: bytes) -> None:
     """Notify the observers that a body is about to be sent; wires call this once for each."""
     watcher = _watcher.get()
     if watcher is not None:
         watcher.sending(path, body)
 
 
-def tell_exchange(exchange: Exchange) -> None:
+def note_exchange(exchange: Exchange) -> None:
     """Notify the observers of the outcome; wires call this once for each exchange."""
     watcher = _watcher.get()
     if watcher is not None:

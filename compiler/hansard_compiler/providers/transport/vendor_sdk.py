@@ -18,7 +18,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.providers.base import OnEvent
 from hansard_compiler.providers.formats.sse import events_of
 from hansard_compiler.providers.transport import failures
-from hansard_compiler.providers.transport.exchange import Exchange, tell_exchange, tell_sending
+from hansard_compiler.providers.transport.exchange import Exchange, note_exchange, note_sending
 from hansard_compiler.providers.transport.failure_mapping import failure_in_stream, failure_of, made
 from hansard_compiler.providers.transport.failures import KeyMissing, PackageMissing
 
@@ -60,7 +60,7 @@ class OfficialWire:
         package, client = self._ready()
         from hansard_compiler.providers.transport.http_recording import recording
 
-        tell_sending(path, body)
+        note_sending(path, body)
         with recording() as record:
             problem: Exception | None = None
             try:
@@ -71,7 +71,7 @@ class OfficialWire:
                     record.lose(error)
             finally:  # also when what `on_event` raised goes through to the caller
                 exchange = Exchange(self.provider, path, body, stream, tuple(record.attempts))
-                tell_exchange(exchange)
+                note_exchange(exchange)
         self._judge(exchange, problem)
         return exchange
 

@@ -12,7 +12,7 @@ from hansard_web.api.values import plain
 from hansard_web.diff.page.context import ComparedSetting, ContextDiffView, context_view
 from hansard_web.diff.page.state import DiffState
 from hansard_web.diff.page.words import Piece, shown_pieces
-from hansard_web.diff.steps import StepDiff, said_text
+from hansard_web.diff.steps import StepDiff, text_with_label
 from hansard_web.ui.format import count, file_size, shorten
 from hansard_web.ui.messages import WHO
 
@@ -122,7 +122,7 @@ def _message(diff: StepDiff, pair: MessagePair) -> MessageRow:
         state=pair.state,
         who=WHO.get(message.role, message.role),
         place=places[0] if len(set(places)) == 1 else " → ".join(places),
-        peek="" if ops else shorten(said_text(message), 400),
+        peek="" if ops else shorten(text_with_label(message), 400),
         pieces=shown_pieces(ops) if ops else (),
     )
 

@@ -210,7 +210,7 @@ class ShownSide:
     short_id: str
     started_ns: int
     status: str
-    status_say: str
+    status_sentence: str
     href: str
     about: str  # of a step: the run it is of
 

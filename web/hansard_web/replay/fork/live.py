@@ -358,7 +358,7 @@ def _usd(turn: ReplayTurn, tokens: Tokens) -> float | None:
     return None if found is None else found.usd
 
 
-def ask_again(ask: Json | None, live: Live, steps: Sequence[Json]) -> Json:
+def call_again(ask: Json | None, live: Live, steps: Sequence[Json]) -> Json:
     """Return what it takes to go on from the newest turn, whatever became of the next one."""
     newest = max((one.turn for one in live.calls), default=0)
     return {

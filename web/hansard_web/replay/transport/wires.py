@@ -12,8 +12,8 @@ from hansard_compiler.providers.formats.fields import tokens_from
 from hansard_compiler.providers.transport.exchange import (
     Attempt,
     Exchange,
-    tell_exchange,
-    tell_sending,
+    note_exchange,
+    note_sending,
 )
 from hansard_compiler.providers.transport.failure_mapping import failure_of
 from hansard_compiler.providers.transport.failures import NotRenderable
@@ -56,13 +56,13 @@ class RecordedWire:
     def post(
         self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
     ) -> Exchange:
-        tell_sending(path, body)
+        note_sending(path, body)
         kind = "text/event-stream" if self.is_events else "application/json"
         attempt = Attempt(
             body, status=self.status, headers={"content-type": kind}, response=self.answer
         )
         exchange = Exchange(self.provider, path, body, stream, (attempt,))
-        tell_exchange(exchange)
+        note_exchange(exchange)
         if self.status >= 400:
             raise failure_of(exchange)
         return exchange
