@@ -27,7 +27,7 @@ ROLES: Final = ("user", "assistant", "tool")
 _MOST_CHARS = 160
 
 
-class _Text(Model):
+class TextItem(Model):
     type: Literal["text"]
     text: str
 
@@ -37,7 +37,7 @@ class Reasoning(Model):
     text: str
 
 
-class _ToolCall(Model):
+class ToolCallItem(Model):
     type: Literal["tool_call"]
     id: str | None = None
     name: str
@@ -53,7 +53,7 @@ class Clip(Model):
     kept_bytes: int
 
 
-class _ToolResult(Model):
+class ToolResultItem(Model):
     type: Literal["tool_result"]
     id: str | None = None
     content: Any = None
@@ -69,7 +69,7 @@ class Media(Model):
     data: str | None = None
 
 
-class _Other(Model):
+class OtherItem(Model):
     """What only one provider knows, such as a signed block: stored whole."""
 
     type: Literal["other"]
@@ -78,7 +78,7 @@ class _Other(Model):
 
 class UserMessage(Model):
     role: Literal["user"]
-    parts: list[Annotated[_Text | Media | _Other, Field(discriminator="type")]] = Field(
+    parts: list[Annotated[TextItem | Media | OtherItem, Field(discriminator="type")]] = Field(
         min_length=1
     )
     name: str | None = None
@@ -87,14 +87,16 @@ class UserMessage(Model):
 class AssistantMessage(Model):
     role: Literal["assistant"]
     parts: list[
-        Annotated[_Text | Reasoning | _ToolCall | Media | _Other, Field(discriminator="type")]
+        Annotated[
+            TextItem | Reasoning | ToolCallItem | Media | OtherItem, Field(discriminator="type")
+        ]
     ]
     name: str | None = None
 
 
 class ToolMessage(Model):
     role: Literal["tool"]
-    parts: list[_ToolResult] = Field(min_length=1)
+    parts: list[ToolResultItem] = Field(min_length=1)
     name: str | None = None
 
 

@@ -336,8 +336,8 @@ def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrument
         instrumentor.instrument(tracer_provider=provider, completion_hook=ContentHook())
         is_on = instrumentor.is_instrumented_by_opentelemetry
         # One that refuses has logged why: a version of the library that it does not know.
-        needed = instrumentor.instrumentation_dependencies()
-        refused = "" if is_on else f"it needs {', '.join(needed)}"
+        needed = [] if is_on else instrumentor.instrumentation_dependencies()
+        refused = f"it needs {', '.join(needed)}"
     except Exception as error:
         is_on, refused = False, f"{type(error).__name__}: {error}"
     if not is_on:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hansard_web.app.config import WebSettings, parse_token
-from hansard_web.memory import schemas as models
+from hansard_web.memory import bodies as models
 from tests.web.answers import check_fits
 from tests.web.sidecar.conftest import Agent, House
 

@@ -36,7 +36,7 @@ _BODIES: Final = (
 
 
 def answers(*models: str, status: int = 200, **response: str) -> Responses:
-    """Return how a route answers: `noun.schemas.Model`, one of those named."""
+    """Return how a route answers: `noun.bodies.Kind`, one of those named."""
     return {status: {_NAMED: models, **response}}
 
 

@@ -20,11 +20,9 @@ _Item = TypeVar("_Item")
 
 
 class ApiResponse(Response):
-    """A JSON object with its schema version.
+    """A body with its schema version.
 
-    Routes answer it instead of a model: validating what was just read from the store would cost
-    more than reading it. The models of `schemas.py` describe the same bodies, and tests hold both
-    together.
+    Nothing is validated here: that would cost more than reading it from the store.
     """
 
     media_type = "application/json"
@@ -67,7 +65,7 @@ class NounRouter:
         return self._router.routes
 
     def get(self, path: str, *models: str, **options: Any) -> Callable[[_Endpoint], _Endpoint]:
-        """Add a route that reads, and answers with one of the models (`noun.schemas.Model`)."""
+        """Add a route that reads, and answers with one of the bodies (`noun.bodies.Kind`)."""
         return self._add("GET", path, models, **options)
 
     def post(self, path: str, *models: str, **options: Any) -> Callable[[_Endpoint], _Endpoint]:

@@ -44,7 +44,7 @@ from hansard_web.ui.format import clock, count, duration, iso_time, plural
 
 # The log reading of a run: steps, span events and log records in order of time.
 
-_ERROR = int(SpanFlag.ERROR)  # a plain int: see picture.py
+_ERROR = int(SpanFlag.ERROR)  # a plain int: see geometry.py
 _HAS_EVENTS = int(SpanFlag.HAS_EVENTS)
 LINES_A_PAGE = 300
 _MOST_EVENT_SPANS = 5_000

@@ -32,7 +32,7 @@ from hansard_web.run_page.geometry import (
 from hansard_web.run_page.state import WINDOW_ROWS, RunPageState, address_of
 from hansard_web.ui.format import WAITS, duration, plural
 
-_ERROR = int(SpanFlag.ERROR)  # a plain int: see picture.py
+_ERROR = int(SpanFlag.ERROR)  # a plain int: see geometry.py
 SEND_ALL = 300  # rows below which there is no windowing
 _MOST_EVENTS = 4_000  # dots in one window
 DEEPEST = 24  # levels of indent that the stylesheet has
