@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from typing import Any
 
 import apsw
@@ -108,7 +108,7 @@ class LedgerBatch:
         ids = {sender: self._sender(connection, sender, now_ns=now_ns) for sender in self.addresses}
         quarter_ns = now_ns - now_ns % QUARTER_NS
         for (sender, signal), count in self.counts.items():
-            sums = [count[column] for column in _COLUMNS]
+            sums = astuple(LedgerCount(**count))  # TypeError for a name that is no column
             connection.execute(_COUNT, (quarter_ns, ids[sender], signal, *sums))
         for refusal in self.refusals:
             row = (refusal.signal, refusal.code, refusal.message, refusal.items, refusal.size_bytes)

@@ -90,6 +90,8 @@ def test_lists_that_begin_alike_share_their_nodes(store: StoreMaker) -> None:
 def test_a_body_that_is_missing_is_corruption_not_silence(store: StoreMaker) -> None:
     with pytest.raises(StoreCorruptError, match="not stored"):
         read_messages(store.db, [4711])
+    with pytest.raises(StoreCorruptError, match="node 4711"):
+        read_chain(store.db, 4711)
 
 
 def test_a_message_is_found_by_its_hash(store: StoreMaker) -> None:

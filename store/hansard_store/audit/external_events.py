@@ -43,7 +43,7 @@ def note_event(approvals: ApprovalService, fields: Mapping[str, Any]) -> int:
     """Append an event and return its number; it is on disk then. Raises InvalidProposal."""
     _refuse_reserved(fields)
     _refuse_future(approvals, fields.get("time_ns"))
-    more = _fields_of(fields, *_OF_RUN, *_OPTIONAL.get(fields.get("type", ""), ()))
+    more = _fields_of(fields, *_OF_RUN, *_OPTIONAL.get(str(fields.get("type", "")), ()))
     match fields.get("type"):
         case EventType.TOOL_CALLED:
             return approvals.tool_called(_needed(fields, "tool"), fields.get("arguments"), **more)

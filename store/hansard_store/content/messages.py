@@ -168,7 +168,7 @@ def list_earlier_runs(
 
 
 def read_chain(connection: apsw.Connection, node: int | None) -> list[MessageRef]:
-    """Return the messages of one list, first to last; empty for None."""
+    """Return the messages of one list, first to last; empty for None. Raises StoreCorruptError."""
     if node is None:
         return []
     return _climb(read_nodes(connection, [node]), node)
@@ -197,6 +197,8 @@ def read_nodes(
 def _climb(above: Mapping[int, tuple[int, MessageRef]], node: int) -> list[MessageRef]:
     found = []
     while node:
+        if node not in above:
+            raise StoreCorruptError(f"node {node} of a list of messages is not stored")
         node, message = above[node]
         found.append(message)
     return found[::-1]

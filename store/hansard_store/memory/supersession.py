@@ -55,7 +55,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 _ADD_TAG = "INSERT INTO memory_tag (tag, memory) VALUES (?, ?)"
 _INDEX = "INSERT INTO memory_fts (rowid, body, place) VALUES (?, ?, ?)"
 _STEP_BACK = "UPDATE memory SET state = 'superseded' WHERE id = ?"
-_TEXT_BY = "UPDATE memory SET superseded_by = ? WHERE id = ?"
+_SUPERSEDED_BY = "UPDATE memory SET superseded_by = ? WHERE id = ?"
 _STAND = "UPDATE memory SET state = 'current', contests = NULL WHERE id = ?"
 _HOLD_BACK = """
 UPDATE memory SET state = 'review', contests = (SELECT id FROM memory WHERE memory_id = ?)
@@ -140,7 +140,7 @@ def write(connection: apsw.Connection, new: NewMemory, *, now_ns: int) -> Supers
     if against is None:
         connection.executemany(_STEP_BACK, [(one.id,) for one in rivals])
         number = _add(connection, new, rivals, state="current", now_ns=now_ns)
-        connection.executemany(_TEXT_BY, [(number, one.id) for one in rivals])
+        connection.executemany(_SUPERSEDED_BY, [(number, one.id) for one in rivals])
         before = tuple(one.memory_id for one in rivals)
         return SupersededMemory(number, new.memory_id, "current", superseded=before)
     rival, outcome = against
@@ -188,7 +188,7 @@ def accept(connection: apsw.Connection, found: Found, *, key: bytes) -> tuple[by
     current = None if row is None else Found(*row)
     if current is not None:
         connection.execute(_STEP_BACK, (current.id,))
-        connection.execute(_TEXT_BY, (found.id, current.id))
+        connection.execute(_SUPERSEDED_BY, (found.id, current.id))
     connection.execute(_STAND, (found.id,))
     return () if current is None else (current.memory_id,)
 
