@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests.collector.ingesting import Ingesting
+from tests.write_slow import SLOW
 
 # Time is no part of a property: tests share their machine with others.
 # `--hypothesis-profile=thorough` tries five times as many examples.
@@ -59,11 +60,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before "-m" selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark whole folders, and tests of a browser or a demo; other modules say it themselves."""
+    """Mark whole folders, tests of a browser or a demo, and what `write_slow` found to be slow."""
+    measured = set(SLOW.read_text(encoding="utf-8").splitlines())
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         in_folder = any(item.path.is_relative_to(folder) for folder in _SLOW_FOLDERS)
-        if in_folder or not _SLOW_FIXTURES.isdisjoint(fixtures):
+        is_measured = item.nodeid.partition("[")[0] in measured
+        if in_folder or is_measured or not _SLOW_FIXTURES.isdisjoint(fixtures):
             item.add_marker(pytest.mark.slow)
         if "browser" in fixtures:
             # Chromium lays pages out in its own time, and on a busy machine between two questions
