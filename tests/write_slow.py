@@ -14,11 +14,11 @@ from pathlib import Path
 SLOW = Path(__file__).parent / "slow.txt"
 _LINE = re.compile(r"(\d+\.\d+)s (?:call|setup|teardown) +(tests/\S+::\S.*)")
 _FOLDERS = ("tests/journeys/", "tests/web/")  # slow as a whole
-_CASE_S, _ALL_CASES_S = 0.5, 1.5
+_CASE_S, _ALL_CASES_S = 0.3, 1.0
 
 
 def slow_tests(log: str) -> list[str]:
-    """Return the tests with a case over half a second, or cases of 1.5 s together, by their ids."""
+    """Return the tests with a case over 0.3 s, or cases of a second together, by their ids."""
     cases: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for seconds, case in _LINE.findall(log):
         cases[case.partition("[")[0].strip()][case] += float(seconds)
