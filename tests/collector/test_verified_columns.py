@@ -212,6 +212,20 @@ def test_records_of_sessions_that_came_in_any_order_are_sound(tmp_path: Path) ->
     assert [one for one in verify_derived(ingesting.folder) if one.is_certain] == []
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("key", ["gen_ai.input.messages", "gen_ai.output.messages"])
+def test_a_number_that_json_has_not_is_stored_as_its_hash_says(
+    tmp_path: Path, key: str, number: float
+) -> None:
+    ingesting = Ingesting(tmp_path / "data")
+    chat = {"gen_ai.operation.name": "chat", key: number}
+    ingesting.send(traces([span(1, 1, attributes=chat)]))
+    ingesting.close()
+
+    assert verify_store(ingesting.folder).findings == []
+    assert verify_derived(ingesting.folder) == []
+
+
 def test_beside_an_unfinished_rebuild_verify_says_so_and_names_no_step(made: DataFolder) -> None:
     class Stopping(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:

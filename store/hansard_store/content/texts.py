@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -132,9 +133,23 @@ def _is_escaped(value: Any) -> bool:
 
 def _encoded(value: Any) -> bytes:
     try:
-        return orjson.dumps(value)
+        body = orjson.dumps(value)
     except TypeError:  # integers past 64 bits, lone surrogates
         return canonical_bytes(value)
+    if b"null" in body and not _is_finite(value):  # orjson writes null for NaN and infinities
+        return canonical_bytes(value)
+    return body
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether a value made of JSON types holds neither NaN nor an infinity."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_finite, value))
+    return True
 
 
 def _decoded(body: bytes) -> Any:
