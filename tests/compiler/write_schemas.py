@@ -1,4 +1,4 @@
-"""The published JSON schemas; writes `docs/schemas/` anew: `make schemas`."""
+"""The published JSON schemas; `make schemas` writes `docs/schemas/` again."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ WORDS = ("short", "long " * 120, "longer " * 300, "ü" * 600, "")
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportedSpan:
     """What one span says: how far it is in a conversation, and a tool's answer."""
 
     run: str
@@ -39,7 +39,7 @@ class Told:
 
 said = st.builds(message, st.sampled_from(("user", "assistant")), st.sampled_from(WORDS))
 told = st.builds(
-    Told,
+    ReportedSpan,
     st.sampled_from(("one", "two")),
     st.lists(said, max_size=4).map(tuple),
     st.sampled_from(WORDS),
@@ -55,19 +55,21 @@ class Writing:
         self._cutter = ContentCutter()
         self.sent: list[Span] = []
 
-    def write(self, some: Sequence[Told]) -> None:
+    def write(self, some: Sequence[ReportedSpan]) -> None:
         """Add some spans in one transaction."""
         with self._writer.batch(now_ns=NOW) as batch:
             self.add(batch, some)
 
-    def add(self, batch: WriteBatch, some: Sequence[Told]) -> None:
+    def add(self, batch: WriteBatch, some: Sequence[ReportedSpan]) -> None:
         resource, scope = self._store._envelopes("svc")
         made = [self._made(one, resource, scope) for one in some]
         batch.expect([value for span, _ in made for value in span.large], [p for _, p in made])
         for span, projection in made:
             batch.spans.add(span, projection)
 
-    def _made(self, one: Told, resource: int, scope: int) -> tuple[ReceivedSpan, SpanProjection]:
+    def _made(
+        self, one: ReportedSpan, resource: int, scope: int
+    ) -> tuple[ReceivedSpan, SpanProjection]:
         name = f"span {len(self.sent)}"
         trace = trace_id(one.run)
         span = Span(trace_id=trace, span_id=span_id(name), name=name)
@@ -111,7 +113,7 @@ def findings(store: StoreMaker) -> list[Any]:
     return list(verify_store(store.folder).findings)
 
 
-def stored(spans: Sequence[Told], *, at_once: int) -> dict[str, list[Any]]:
+def stored(spans: Sequence[ReportedSpan], *, at_once: int) -> dict[str, list[Any]]:
     with tempfile.TemporaryDirectory() as path:
         store = StoreMaker(Path(path))
         writing = Writing(store)
@@ -128,7 +130,9 @@ def stored(spans: Sequence[Told], *, at_once: int) -> dict[str, list[Any]]:
 
 @settings(max_examples=25)
 @given(st.lists(told, min_size=1, max_size=8))
-def test_spans_stored_at_once_have_the_rows_of_spans_stored_one_by_one(spans: list[Told]) -> None:
+def test_spans_stored_at_once_have_the_rows_of_spans_stored_one_by_one(
+    spans: list[ReportedSpan],
+) -> None:
     assert stored(spans, at_once=len(spans)) == stored(spans, at_once=1)
 
 
@@ -149,7 +153,7 @@ def test_two_writers_in_turn_give_no_id_twice(store: StoreMaker) -> None:
     second.sent = first.sent
 
     for number in range(4):
-        turn = Told("one", (*talk, message("user", f"{number} {WORDS[1]}")), str(number))
+        turn = ReportedSpan("one", (*talk, message("user", f"{number} {WORDS[1]}")), str(number))
         (first, second)[number % 2].write([turn])
 
     assert findings(store) == []
@@ -158,7 +162,7 @@ def test_two_writers_in_turn_give_no_id_twice(store: StoreMaker) -> None:
 
 def test_what_waits_is_gone_after_a_rollback(store: StoreMaker) -> None:
     writing = Writing(store)
-    lost = Told("one", (message("user", WORDS[2]),), WORDS[1])
+    lost = ReportedSpan("one", (message("user", WORDS[2]),), WORDS[1])
 
     def fail() -> None:
         with store.writer.batch(now_ns=NOW) as batch:

@@ -451,8 +451,8 @@ def test_a_record_that_is_too_large_is_refused_with_the_numbers(memory: MemoryMa
     with pytest.raises(TooLarge) as refused:
         memory.write("x" * 70_000)
 
-    told = refused.value.details
-    assert told["found_bytes"] > told["most_bytes"] == 65_536
+    details = refused.value.details
+    assert details["found_bytes"] > details["most_bytes"] == 65_536
 
 
 def test_a_read_must_say_whose_memory(memory: MemoryMaker) -> None:

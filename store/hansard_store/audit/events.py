@@ -81,8 +81,8 @@ _INDEXES = {
     "actor": (("event_actor", f"actor NOT IN {_USUAL_ACTORS}"),),
 }
 _WALKING_BACK = (("", "true"),)
-_TOLD = "type <> 'record.sealed'"
-_WALKING_BACK_REPORTED = (("event_told", _TOLD),)
+_NO_SEALS = "type <> 'record.sealed'"
+_WALKING_BACK_WITHOUT_SEALS = (("event_told", _NO_SEALS),)
 _ABOVE_ALL = (1 << 63) - 1
 _AT_ONCE = 500
 _ALL = EventFilter()
@@ -130,9 +130,9 @@ def events_query(filters: EventFilter) -> tuple[str, dict[str, Any]]:
     conditions = [_FILTERS[name] for name in parameters]
     is_told = filters.type is None and not filters.with_seals
     if is_told:
-        conditions.append(_TOLD)
+        conditions.append(_NO_SEALS)
     ways = _INDEXES.get(
-        next(iter(parameters), ""), _WALKING_BACK_REPORTED if is_told else _WALKING_BACK
+        next(iter(parameters), ""), _WALKING_BACK_WITHOUT_SEALS if is_told else _WALKING_BACK
     )
     parts = [
         _LIST.format(

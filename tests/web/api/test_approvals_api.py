@@ -1,4 +1,4 @@
-"""Approvals over HTTP: proposed, waited for, decided, claimed and told."""
+"""Approvals over HTTP: proposed, waited for, decided, claimed and reported."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ EMAIL = {"to": "alice@company.com", "subject": "Q3", "body": "Hi"}
 
 def rules(*rules: dict[str, Any]) -> dict[str, Any]:
     """Return a body that puts rules in force."""
-    told = [{"name": one["id"], "applies_to": {"action": "do"}, **one} for one in rules]
-    house = {"schema_version": 1, "name": "house", "version": "1", "rules": told}
+    named = [{"name": one["id"], "applies_to": {"action": "do"}, **one} for one in rules]
+    house = {"schema_version": 1, "name": "house", "version": "1", "rules": named}
     return {"rule_sets": [house], "version": 0}
 
 
@@ -32,9 +32,9 @@ def propose(api: TestClient, **changes: Any) -> dict[str, Any]:
     body = {"tool": "send_email", "arguments": EMAIL, "agent": "clerk", **changes}
     answer = api.post("/v1/approvals", json=body)
     assert answer.status_code == 201, answer.text
-    told: dict[str, Any] = answer.json()
-    check_fits(models.ProposedBody, told)
-    return told
+    proposed: dict[str, Any] = answer.json()
+    check_fits(models.ProposedBody, proposed)
+    return proposed
 
 
 def post(api: TestClient, approval: dict[str, Any], verb: str, **body: Any) -> Any:
@@ -294,8 +294,8 @@ def test_an_outcome_that_nobody_knows_is_settled_once(api: TestClient) -> None:
 
     ran = settled.json()["execution"]
     assert (ran["state"], ran["result_ref"]) == ("done", "deal:7")
-    told = {"by": "ana", "method": "token", "outcome": "ran", "note": "it is there"}
-    assert ran["settled"].items() >= told.items()
+    expected = {"by": "ana", "method": "token", "outcome": "ran", "note": "it is there"}
+    assert ran["settled"].items() >= expected.items()
     assert (again.status_code, again.json()["error"]["code"]) == (409, "outcome_known")
     assert (late.status_code, late.json()["error"]["code"]) == (409, "settled_already")
     assert post(api, made, "settle", outcome="perhaps", note="x").status_code == 400
@@ -320,8 +320,8 @@ def test_a_senders_token_may_propose_and_not_decide(tokened: TestClient) -> None
     key = {"Hansard-Proposal-Key": made["proposal_key"]}
     codes = {
         scope: [
-            tokened.post(f"{at}/{verb}", json=told, headers=bearer(scope) | key).status_code
-            for verb, told in (("revise", {"note": "x"}), ("repropose", {"arguments": {}}))
+            tokened.post(f"{at}/{verb}", json=body, headers=bearer(scope) | key).status_code
+            for verb, body in (("revise", {"note": "x"}), ("repropose", {"arguments": {}}))
         ]
         for scope in ("ingest", "read", "decide")
     }

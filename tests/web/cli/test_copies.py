@@ -28,8 +28,8 @@ _DISTINCTIVE = (
 
 def _runs(cli: Cli, **environment: str) -> list[dict[str, Any]]:
     listed = json.loads(cli("runs", "list", "--json", **environment).stdout)["items"]
-    told = [{name: run[name] for name in _DISTINCTIVE} for run in listed]
-    return sorted(told, key=lambda run: str(run["run_id"]))
+    distinctive = [{name: run[name] for name in _DISTINCTIVE} for run in listed]
+    return sorted(distinctive, key=lambda run: str(run["run_id"]))
 
 
 def _in_spans(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:

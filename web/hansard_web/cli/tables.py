@@ -154,7 +154,7 @@ def plain(recorded: str) -> Text:
 
 
 class Tell(Protocol):
-    """Told what is done, and how much: in all of a total, else since the last time."""
+    """Receives what is done, and how much: in all of a total, else since the last time."""
 
     def __call__(self, what: str, done: int, total: int | None = None, /) -> None: ...
 
