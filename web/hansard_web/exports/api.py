@@ -18,6 +18,7 @@ from hansard_web.exports.registry import NAMES, find_table
 from hansard_web.exports.table import Source
 
 router = NounRouter("tables")
+_OWN = ("format", "schema_version")
 # No page of this server frames or runs what a file holds, and a browser saves it.
 _SAVED = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
@@ -47,7 +48,7 @@ def table(
     """
     found = find_table(table)
     chosen = read_word("format", format, FORMATS) or "csv"
-    filters = {name: text for name, text in request.query_params.items() if name != "format"}
+    filters = {name: text for name, text in request.query_params.items() if name not in _OWN}
     source = Source(site.folder, site.readers, accounts.store)
     body = write_rows(chosen, found.name, found.columns, found.read(source, filters))
     name = file_name(found.name, chosen)
