@@ -86,6 +86,7 @@ _FILTERS: Final = (
     "agent_words", "ago", "clock", "count", "day_time", "duration", "file_size", "iso_time",
     "money", "offset", "percent", "plural", "shorten", "status_word", "tokens",
 )  # fmt: skip
+_FONT: Final = Markup('<link rel="preload" href="{}" as="font" type="font/woff2" crossorigin>')
 _STYLESHEET: Final = Markup('<link rel="stylesheet" href="{}" integrity="{}">')
 
 
@@ -137,6 +138,7 @@ def make_environment() -> Environment:
     environment.filters.update(markdown=to_html, verbatim=verbatim)
     environment.globals.update(
         asset=assets.url,
+        font=lambda path: _FONT.format(assets.url(path)),
         module=partial(_tag, _MODULE),
         script=partial(_tag, _SCRIPT),
         stylesheet=partial(_tag, _STYLESHEET),
