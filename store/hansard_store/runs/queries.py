@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -20,12 +22,16 @@ from hansard_store.database.transactions import snapshot
 from hansard_store.runs.candidates import candidate_runs
 from hansard_store.runs.filters import (
     NEWEST_FIRST,
+    RUN_KINDS,
+    SORTED_RUNS,
     RunCursor,
     RunFilter,
     RunQuery,
     RunSort,
     decode_run_cursor,
     first_page,
+    is_halved,
+    is_scanned,
     run_query,
 )
 from hansard_store.runs.status import ALIVE_UNTIL, WAITS_UNTIL, TokenSums, run_status, token_sums
@@ -160,7 +166,7 @@ def list_runs(
 
     Raises InvalidQueryError for a filter that cannot be meant and for a broken cursor.
     """
-    after = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
+    after = decode_run_cursor(connection, cursor, sort) if cursor else first_page(sort)
     with snapshot(connection):
         found = matching_rows(
             connection, filters, RUN_COLUMNS, sort=sort, after=after, now_ns=now_ns, limit=limit + 1
@@ -182,7 +188,29 @@ def matching_rows(
     now_ns: int,
     limit: int,
 ) -> list[Any]:
-    """Return (sorted value, *columns) of the first runs after a cursor that meet a filter."""
+    """Return (sorted value, *columns) of the first runs after a cursor that meet a filter.
+
+    In an order without an index they are the first of the newest SORTED_RUNS that meet it.
+    """
+    if is_scanned(sort):
+        return _scanned(
+            connection, filters, columns, sort=sort, after=after, now_ns=now_ns, limit=limit
+        )
+    if is_halved(filters, sort):
+        halves = [
+            matching_rows(
+                connection,
+                replace(filters, kind=kind),
+                f"run.id, {columns}",
+                sort=sort,
+                after=after,
+                now_ns=now_ns,
+                limit=limit,
+            )
+            for kind in RUN_KINDS
+        ]
+        merged = heapq.merge(*halves, key=itemgetter(0, 1), reverse=sort.descending)
+        return [(value, *rest) for value, _, *rest in islice(merged, limit)]
     candidates = candidate_runs(connection, filters)
     if candidates is None:
         query = run_query(connection, filters, sort=sort, after=after, now_ns=now_ns)
@@ -196,6 +224,28 @@ def matching_rows(
         if len(found) == limit:
             break
     return found
+
+
+def _scanned(
+    connection: apsw.Connection,
+    filters: RunFilter,
+    columns: str,
+    *,
+    sort: RunSort,
+    after: RunCursor,
+    now_ns: int,
+    limit: int,
+) -> list[Any]:
+    """Return what `matching_rows` does of the newest runs that meet a filter, sorted here."""
+    newest = matching_rows(
+        connection, filters, "1", sort=NEWEST_FIRST, after=first_page(NEWEST_FIRST),
+        now_ns=now_ns, limit=SORTED_RUNS,
+    )  # fmt: skip
+    numbers = [row[0] for row in newest]
+    query = run_query(
+        connection, RunFilter(), sort=sort, after=after, now_ns=now_ns, candidates=numbers
+    )
+    return _select(connection, query, columns, limit=limit)
 
 
 def _portions(
