@@ -5,6 +5,7 @@ CREATE INDEX run_tokens ON run ((work_count > 0),
   coalesce(tokens_input + tokens_output, tokens_input, tokens_output, -1), id);          -- sort=tokens
 CREATE INDEX run_steps ON run ((work_count > 0), step_count, id);                        -- sort=steps
 CREATE INDEX run_errors ON run ((work_count > 0), error_count, id);                      -- sort=errors
+CREATE INDEX run_receipts ON run (id) WHERE has_receipts = 1;                            -- receipts:yes
 
 -- A view of the run list. Primary: nothing derives it.
 CREATE TABLE saved_view (

@@ -21,6 +21,7 @@ from hansard_store.runs.status import ALIVE_UNTIL, WAITS_UNTIL
 
 RUN_STATUSES = ("ok", "error", "open", "no_end", "blocked", "cancelled")
 RUN_KINDS = ("agent", "other")
+RECEIPT_WORDS = {"yes": True, "no": False}
 HIDDEN = "hidden"  # of a list of groups: runs of kind other that are in no group with an agent's
 ANY_KIND = "any"  # of a query: no condition
 FACET_KINDS = ("agent", "model", "tool", "service", "role")
@@ -58,6 +59,7 @@ class RunFilter:
     until_ns: int | None = None  # started before
     min_duration_ns: int | None = None  # an open run has lasted as long as it was heard of
     min_cost_usd_nano: int | None = None
+    has_receipts: bool | None = None
 
     def facets(self) -> list[tuple[str, tuple[str, ...]]]:
         return [(kind, values) for kind in FACET_KINDS if (values := getattr(self, kind))]
@@ -121,6 +123,7 @@ _SCAN_SORTS = {
     "service": "coalesce((SELECT lower(min(value)) FROM run_facet"
     f" WHERE run = run.id AND kind = 'service'), '{_LAST_TEXT}')",
     "user": f"lower(substr(coalesce(run.user_id, '{_LAST_TEXT}'), 1, 80))",
+    "last_seen": "run.last_received_ns",
     "tools": "run.tool_calls",
     "calls": "run.model_calls",
     "input": "coalesce(run.tokens_input, -1)",
@@ -140,6 +143,15 @@ def parse_kind(text: str | None) -> str | None:
         known = ", ".join((*RUN_KINDS, ANY_KIND))
         raise InvalidQueryError("kind", f"no run has kind {text!r}; known are {known}")
     return text
+
+
+def parse_receipts(text: str | None) -> bool | None:
+    """Return whether a query asks for runs with receipts; None where it does not say."""
+    if not text:
+        return None
+    if text not in RECEIPT_WORDS:
+        raise InvalidQueryError("receipts", f"receipts is {text[:40]!r}; it is yes or no")
+    return RECEIPT_WORDS[text]
 
 
 def parse_group(text: str | None) -> bytes | None:
@@ -297,6 +309,10 @@ _STATUS = {
         ),
     ),
 }
+_RECEIPTS = {
+    True: _column("run.id > 0 AND run.has_receipts = 1", "run_receipts", in_order=True),
+    False: _Condition("run.has_receipts = 0"),
+}
 # The number makes it a search of the partial index, whatever else is asked.
 _KIND = {
     "agent": _column("run.id > 0 AND run.work_count > 0", "run_agent", in_order=True),
@@ -350,6 +366,8 @@ def run_query(
     is_walked = sort.key in _HALVED_SORTS and filters.kind is not None
     if filters.kind is not None and (not is_walked or filters.kind == HIDDEN):
         conditions.append(_KIND[filters.kind])
+    if filters.has_receipts is not None:
+        conditions.append(_RECEIPTS[filters.has_receipts])
     for one in mark_conditions(filters.tag, filters.score):
         bindings |= one.bindings
         conditions.append(_mark(one))

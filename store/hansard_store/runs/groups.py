@@ -215,7 +215,8 @@ def _distinct(values: Iterable[Sequence[str]]) -> tuple[str, ...]:
 _COMBINED: tuple[tuple[Callable[[list[Any]], Any], Sequence[str]], ...] = (
     (max, ("last_received_ns", "change_seq")),
     (sum, ("version", "span_count", "step_count", "open_count", "error_count", "work_count",
-           "model_calls", "tool_calls")),
+           "model_calls", "tool_calls",
+           "pending_approvals", "rejected_approvals")),
     (_sum, ("cost_usd_nano",)),
     (any, ("has_receipts", "pinned", "has_keepalive")),
     (_first, ("agent_name", "domain", "user_id", "first_input")),
