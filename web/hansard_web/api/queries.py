@@ -29,7 +29,7 @@ from hansard_web.api.times import read_time
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
-_SEVERAL: Final = ("status", "agent", "model", "tool", "service", "tag", "score", "attribute")
+SEVERAL: Final = ("status", "agent", "model", "tool", "service", "tag", "score", "attribute")
 _ABOVE_ALL = (1 << 63) - 1
 _NANO = 1_000_000_000
 
@@ -96,7 +96,7 @@ def window_of(since: str | None, until: str | None) -> Window:
 
 def run_filter_of(values: Mapping[str, Any]) -> RunFilter:
     """Return the filter of a list of runs, of texts by name; an empty value is no filter."""
-    several = {name: _distinct(values.get(name) or ()) for name in _SEVERAL}
+    several = {name: _distinct(values.get(name) or ()) for name in SEVERAL}
     check_filters(sum(map(len, several.values())))
     return RunFilter(
         q=(values.get("q") or "").strip(),
