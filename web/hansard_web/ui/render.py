@@ -111,6 +111,7 @@ PLACES: Final = (
     _Place("receipts", "Receipts", "/receipts", "p", is_minor=True),
     _Place("search", "Search", "/search", "s"),
     _Place("usage", "Usage", "/usage", "u"),
+    _Place("notifications", "Notifications", "/notifications", "n", is_minor=True),
     _Place("health", "Health", "/health", "h"),
 )
 
