@@ -82,7 +82,7 @@ def hansard(data: Path, *arguments: str) -> Iterator[Measured]:
             "--grpc-port",
             "0",
             *arguments,
-        ],  # fmt: skip
+        ],
         stdout=subprocess.PIPE,
         text=True,
         env=environment | {"NO_PROXY": "127.0.0.1"},

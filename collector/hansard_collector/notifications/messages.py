@@ -26,6 +26,7 @@ _NAME_DIGITS: Final = 8
 _MOST_NAME_CHARS: Final = 100
 _SECRET_PREFIX: Final = "whsec_"
 _Data = Mapping[str, Any]
+_Name = Callable[[Any], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def message_of(due: DueDelivery, *, pages: str) -> bytes:
         "id": due.event_id,
         "timestamp": time_text(due.created_ns),
         "data": {**due.data, "url": url},
-        "text": f"{text_of(due.type, due.data)}\n{url}",
+        "text": f"{text_of(due.type, due.data, name=chat_name)}\n{url}",
     }
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
@@ -82,10 +83,10 @@ def path_of(type: str, data: _Data) -> str:
     return _PATHS_OF_TYPES.get(type, "/notifications")
 
 
-def text_of(type: str, data: _Data) -> str:
-    """Return what a notification says, in one line."""
+def text_of(type: str, data: _Data, *, name: _Name = lambda value: str(value)) -> str:
+    """Return what a notification says, in one line; `name` writes a recorded name into it."""
     make = _TEXTS.get(type)
-    return type if make is None else make(data)
+    return type if make is None else make(data, name)
 
 
 _PATHS: Final = {
@@ -98,63 +99,70 @@ _PATHS_OF_TYPES: Final[Mapping[str, str]] = {
 }
 
 
-def _name(value: Any) -> str:
-    """Return a name on one line, without what a chat program takes for markup of its own."""
-    text = printable(str(value))[:_MOST_NAME_CHARS]
-    for mark in "<>`*_~@":  # links and mentions of Slack are within <>
-        text = text.replace(mark, "\N{FULLWIDTH LESS-THAN SIGN}" if mark == "<" else "")
-    return " ".join(text.split()) or "–"
+def chat_name(value: Any) -> str:
+    """Return a name as chat programs show it: as code, in which nothing mentions or links.
+
+    Slack takes what is within <> for markup even there, and has these three entities.
+    """
+    text = printable(str(value))[:_MOST_NAME_CHARS].replace("`", "'")
+    for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(mark, entity)
+    return f"`{text}`"
 
 
-def _action(data: _Data) -> str:
-    by = f" by {_name(data['agent'])}" if data.get("agent") else ""
-    return f"{_name(data['tool'])}{by}"
+def _action(data: _Data, name: _Name) -> str:
+    by = f" by {name(data['agent'])}" if data.get("agent") else ""
+    return f"{name(data['tool'])}{by}"
 
 
-def _waiting(data: _Data) -> str:
-    names = ", ".join(_name(one) for one in data["approvers"])
-    return f"Waiting for approval: {_action(data)}" + (f" (approvers: {names})" if names else "")
+def _waiting(data: _Data, name: _Name) -> str:
+    names = ", ".join(name(one) for one in data["approvers"])
+    return f"Waiting for approval: {_action(data, name)}" + (
+        f" (approvers: {names})" if names else ""
+    )
 
 
-def _escalated(data: _Data) -> str:
-    names = ", ".join(_name(one) for one in data["approvers"])
-    return f"Still waiting for approval, now also for {names}: {_action(data)}"
+def _escalated(data: _Data, name: _Name) -> str:
+    names = ", ".join(name(one) for one in data["approvers"])
+    return f"Still waiting for approval, now also for {names}: {_action(data, name)}"
 
 
 _DECISIONS: Final = {"approved": "Approved", "rejected": "Rejected", "revised": "Sent back"}
 
 
-def _decided(data: _Data) -> str:
+def _decided(data: _Data, name: _Name) -> str:
     verb = _DECISIONS.get(data["decision"], "Decided")
-    return f"{verb} by {_name(data['by'])}: {_action(data)}"
+    return f"{verb} by {name(data['by'])}: {_action(data, name)}"
 
 
-def _opened(data: _Data) -> str:
+def _opened(data: _Data, name: _Name) -> str:
     subject = data["subject"]
-    name = f"{subject['kind']} {_name(subject['name'])}" if subject["name"] else subject["kind"]
-    return f"New review: {name}, {_name(data['rule'])}, {data['count']:,} times"
+    about = f"{subject['kind']} {name(subject['name'])}" if subject["name"] else subject["kind"]
+    return f"New review: {about}, {name(data['rule'])}, {data['count']:,} times"
 
 
-def _returned(data: _Data) -> str:
-    return f"An error that was closed has returned: {_name(data['title'])}"
+def _returned(data: _Data, name: _Name) -> str:
+    return f"An error that was closed has returned: {name(data['title'])}"
 
 
-_TEXTS: Final[Mapping[str, Callable[[_Data], str]]] = {
+_TEXTS: Final[Mapping[str, Callable[[_Data, _Name], str]]] = {
     NotificationType.APPROVAL_WAITING: _waiting,
     NotificationType.APPROVAL_ESCALATED: _escalated,
     NotificationType.APPROVAL_DECIDED: _decided,
-    NotificationType.APPROVAL_EXPIRED: lambda data: f"Expired without a decision: {_action(data)}",
+    NotificationType.APPROVAL_EXPIRED: lambda data, name: (
+        f"Expired without a decision: {_action(data, name)}"
+    ),
     NotificationType.REVIEW_OPENED: _opened,
     NotificationType.ERROR_RETURNED: _returned,
-    NotificationType.CHAIN_BROKEN: lambda data: (
+    NotificationType.CHAIN_BROKEN: lambda data, _: (
         f"The audit log is not as it was written: event {data['event']}"
     ),
-    NotificationType.SCHEMA_ALTERED: lambda _: (
-        "The schema of the store was altered by another program; nothing is stored until it is "
-        "repaired"
+    NotificationType.SCHEMA_ALTERED: lambda _data, _name: (
+        "The schema of the store was altered by another program: decisions are refused until "
+        "`hansard repair` has restored it"
     ),
-    NotificationType.DISK_NEARLY_FULL: lambda data: (
+    NotificationType.DISK_NEARLY_FULL: lambda data, _: (
         f"The disk of the store is nearly full: {data['free_bytes'] >> 20:,} MiB are free"
     ),
-    NotificationType.TEST: lambda data: f"A test notification, sent by {_name(data['by'])}",
+    NotificationType.TEST: lambda data, name: f"A test notification, sent by {name(data['by'])}",
 }

@@ -23,7 +23,7 @@ from hansard_store.audit.log import AuditService
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import SCARCE_BYTES, free_bytes
-from hansard_store.database.transactions import transaction
+from hansard_store.database.transactions import altered_objects, observing_transaction
 from hansard_store.notifications.deliveries import (
     Attempt,
     DueDelivery,
@@ -92,11 +92,11 @@ class NotificationWork:
         later = "notifications are put off"
         yield Background("hansard-outbox", self._fill, every_s=_EVERY_S, log=_log, put_off=later)
         yield Background(
-            "hansard-disk-watch", self._look_at_disk, every_s=_DISK_EVERY_S, log=_log, put_off=later
+            "hansard-disk-watch", self.look_at_disk, every_s=_DISK_EVERY_S, log=_log, put_off=later
         )
         yield Background(
             "hansard-chain-watch",
-            self._look_at_chain,
+            self.look_at_chain,
             every_s=_CHAIN_EVERY_S,
             first_s=_CHAIN_FIRST_S,
             log=_log,
@@ -122,21 +122,28 @@ class NotificationWork:
         return body, headers
 
     def _fill(self, stop: threading.Event) -> None:
-        """Read what happened into the outbox until nothing is new."""
-        connection = self.connection()
-        while not stop.is_set() and has_news(connection):
-            with transaction(connection):
-                follow(connection, self._endpoints, now_ns=time.time_ns())
+        """Read what happened into the outbox until nothing is new.
 
-    def _look_at_disk(self, _: threading.Event) -> None:
+        A transaction begun while the schema is altered holds an event that says so, once.
+        """
+        connection = self.connection()
+        while not stop.is_set() and (altered_objects(connection) or has_news(connection)):
+            with observing_transaction(connection):
+                count = follow(connection, self._endpoints, now_ns=time.time_ns())
+            if not count:
+                return
+
+    def look_at_disk(self, _: threading.Event | None = None) -> None:
+        """Notify of a disk that is nearly full, or note that it is not any more."""
         free = free_bytes(self._folder)
         if free < SCARCE_BYTES:
             self._begin(NotificationType.DISK_NEARLY_FULL, _DISK, {"free_bytes": max(free, 0)})
         elif free > _ENOUGH_BYTES:
             self._end(_DISK)
 
-    def _look_at_chain(self, _: threading.Event) -> None:
-        with transaction(self.connection()):
+    def look_at_chain(self, _: threading.Event | None = None) -> None:
+        """Notify of an audit log that is not as it was written, or note that it is whole."""
+        with observing_transaction(self.connection()):
             remove_old(self.connection(), now_ns=time.time_ns())
         with AuditService(self._folder) as log:
             report = log.verify()
@@ -148,13 +155,13 @@ class NotificationWork:
     def _begin(self, type: NotificationType, key: str, data: Mapping[str, int]) -> None:
         now_ns = time.time_ns()
         state = State(type, key, now_ns, data, lasts=True)
-        with transaction(self.connection()):
+        with observing_transaction(self.connection()):
             begin_condition(self.connection(), state, self._endpoints, now_ns=now_ns)
 
     def _end(self, key: str) -> None:
         if not lasts(self.connection(), key):
             return
-        with transaction(self.connection()):
+        with observing_transaction(self.connection()):
             end_condition(self.connection(), key, now_ns=time.time_ns())
 
 
@@ -173,11 +180,11 @@ class _Sender:
             next_ns = next_due_ns(connection, self._endpoint)
             if next_ns is None or next_ns > time.time_ns():
                 return
-            with transaction(connection):
+            with observing_transaction(connection):
                 claimed = claim_due(connection, self._endpoint, now_ns=time.time_ns(), limit=1)
             for due in claimed:
                 ended = self._attempt(due)
-                with transaction(connection):
+                with observing_transaction(connection):
                     record_attempt(connection, self._endpoint, due, ended, now_ns=time.time_ns())
 
     def _attempt(self, due: DueDelivery) -> Attempt:

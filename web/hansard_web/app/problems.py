@@ -131,7 +131,7 @@ _DETAILS: Final = (
 )  # fmt: skip
 # The client may retry the same request.
 _TRY_AGAIN: Final = (BodiesInMemory, StoreBusy, StoreBusyError, TooManyCalls)
-_PROGRAMS: Final = ("/v1", "/healthz", "/mcp", "/openapi.json")
+_PROGRAMS: Final = ("/v1", "/healthz", "/metrics", "/mcp", "/openapi.json")
 _GRPC_CODES: Final = {
     HTTPStatus.FORBIDDEN: code_pb2.PERMISSION_DENIED,
     HTTPStatus.NOT_FOUND: code_pb2.UNIMPLEMENTED,
