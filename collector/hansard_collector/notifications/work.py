@@ -19,7 +19,7 @@ from hansard_collector.notifications.messages import (
     signing_secret,
 )
 from hansard_collector.webhooks import WebhookFailed, post_json
-from hansard_store.audit.log import AuditService
+from hansard_store.approvals.service import ApprovalService
 from hansard_store.database.connections import OwnConnections
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import SCARCE_BYTES, free_bytes
@@ -145,7 +145,7 @@ class NotificationWork:
         """Notify of an audit log that is not as it was written, or note that it is whole."""
         with observing_transaction(self.connection()):
             remove_old(self.connection(), now_ns=time.time_ns())
-        with AuditService(self._folder) as log:
+        with ApprovalService(self._folder) as log:
             report = log.verify()
         if report.broken is None:
             self._end(_CHAIN)
