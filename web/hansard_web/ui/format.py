@@ -50,7 +50,7 @@ def offset(nanoseconds: int) -> str:
 
 
 def ago(nanoseconds: int) -> str:
-    """Return an age in one unit: `now`, `12 s ago`, `6 m ago`, `3 d ago`; the future is `now`."""
+    """Return an age in one unit: `now`, `12 s ago`, `6 m ago`, `3 d ago`; future is `now`."""
     seconds = nanoseconds // _NS_PER_S
     if seconds < 5:
         return "now"
