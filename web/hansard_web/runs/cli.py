@@ -123,7 +123,7 @@ def list_(
         items = [run_body(item) for item in page.items]
         print_json({"items": items, "next_cursor": page.next_cursor})
         return
-    _print_runs(page.items)
+    print_runs(page.items)
     if page.next_cursor:
         click.echo(f"more: --cursor {page.next_cursor}", err=True)
 
@@ -262,7 +262,8 @@ def pin(*, run_ids: tuple[str, ...], data: str | None, off: bool) -> None:
 # ---- for people
 
 
-def _print_runs(items: Sequence[RunItem]) -> None:
+def print_runs(items: Sequence[RunItem]) -> None:
+    """Print a table of runs."""
     print_table(
         (
             Column("RUN"),
