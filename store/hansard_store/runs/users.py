@@ -169,7 +169,7 @@ GROUP BY 1 ORDER BY max(run.id) DESC LIMIT :limit
 """
 _NAME_OF = "SELECT user_id FROM run WHERE id = ?"
 _TRACES = """
-SELECT trace_id FROM run INDEXED BY run_user WHERE user_id = :user ORDER BY id LIMIT :limit
+SELECT trace_id FROM run INDEXED BY run_user WHERE user_id = :user ORDER BY id
 """
 
 
@@ -245,9 +245,9 @@ def user_conversations(
     return [name for (name,) in rows]
 
 
-def user_traces(connection: apsw.Connection, user_id: str, *, limit: int) -> list[bytes]:
-    """Return the trace ids of the first runs that name a user."""
-    rows: list[Any] = connection.execute(_TRACES, {"user": user_id, "limit": limit}).fetchall()
+def user_traces(connection: apsw.Connection, user_id: str) -> list[bytes]:
+    """Return the trace ids of all runs that name a user, in the order of arrival."""
+    rows: list[Any] = connection.execute(_TRACES, {"user": user_id}).fetchall()
     return [trace_id for (trace_id,) in rows]
 
 
