@@ -70,7 +70,7 @@ _API: Final = (
     "conversations.api", "payloads.api",
     "policy.api", "approvals.api", "audit.api", "tasks.api", "evaluation.api", "heartbeat.api",
     "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api", "health.api",
-    "diff.api", "receipts.api", "transcripts.api", "replay_page.api",
+    "diff.api", "receipts.api", "transcripts.api", "replay_page.api", "exports.api",
 )  # fmt: skip
 _PAGES: Final = (
     "runs.page", "steps.page", "run_page.page", "runs.live", "approvals.page", "approvals.live",
