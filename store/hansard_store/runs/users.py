@@ -103,7 +103,7 @@ _VALUES = {
     "model_calls": "sum(run.model_calls)",
     "tokens": "coalesce(sum(run.tokens_input), 0) + coalesce(sum(run.tokens_output), 0)",
     "cost_usd": "coalesce(sum(run.cost_usd_nano), -1)",
-    "score": "coalesce((SELECT value FROM score WHERE score.user_id = run.user_id), -1 << 62)",
+    "score": "0",  # joined to the users: _BY_SCORE
     "first_seen": "min(run.started_ns)",
     "last_seen": "max(run.ended_ns)",
 }
@@ -124,10 +124,15 @@ annotation INDEXED BY annotation_name CROSS JOIN run ON run.trace_id = annotatio
 WHERE annotation.kind = 'score' AND annotation.ended_ns IS NULL AND annotation.value IS NOT NULL
   AND run.user_id IS NOT NULL AND run.started_ns >= :since AND run.started_ns < :until
 """
-_SCORE_VALUES = f"""
-WITH score (user_id, value) AS MATERIALIZED (
-  SELECT run.user_id, CAST(avg(annotation.value) * 1000000 AS INTEGER)
-  FROM {_IN_SCORES} GROUP BY run.user_id)
+# Users without a score stand at the low end.
+_BY_SCORE = f"""
+SELECT user_id, value, number FROM (
+  SELECT people.user_id, coalesce(scored.value, -1 << 62) AS value, people.number
+  FROM (SELECT run.user_id, min(run.id) AS number FROM {_RUNS} GROUP BY run.user_id) AS people
+  LEFT JOIN (
+    SELECT run.user_id, CAST(avg(annotation.value) * 1000000 AS INTEGER) AS value
+    FROM {_IN_SCORES} GROUP BY run.user_id) AS scored ON scored.user_id = people.user_id)
+WHERE {{after}} ORDER BY value {{direction}}, number {{direction}} LIMIT :limit
 """
 _WANTED = "(SELECT value FROM json_each(:users))"
 _SUMS = f"""
@@ -199,9 +204,10 @@ def list_users(
         if cursor:
             bindings |= _after(connection, sort, cursor)
             after = f"(value, number) {'<' if falling else '>'} (:value, :number)"
-        sql = _LIST.format(value=_VALUES[key], after=after, direction="DESC" if falling else "ASC")
-        with_scores = _SCORE_VALUES if key == "score" else ""
-        rows: list[Any] = connection.execute(with_scores + sql, bindings).fetchall()
+        sql = (_BY_SCORE if key == "score" else _LIST).format(
+            value=_VALUES[key], after=after, direction="DESC" if falling else "ASC"
+        )
+        rows: list[Any] = connection.execute(sql, bindings).fetchall()
         items = _users(connection, [row[0] for row in rows[:limit]], filters)
     if len(rows) <= limit:
         return Page(items, None)

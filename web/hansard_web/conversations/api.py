@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Query
-from starlette.responses import Response
 
 from hansard_store.runs.conversations import (
     CONVERSATION_SORTS,
@@ -14,12 +13,11 @@ from hansard_store.runs.conversations import (
     list_conversations,
 )
 from hansard_store.transcripts.queries import find_transcript
-from hansard_web.api.csv_tables import FORMATS, csv_answer
 from hansard_web.api.parameters import Cursor, Limit, TimeText, one_of
-from hansard_web.api.queries import read_times, read_word
+from hansard_web.api.queries import read_times
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
-from hansard_web.conversations.bodies import CSV_COLUMNS, conversation_body, conversation_row
+from hansard_web.conversations.bodies import conversation_body
 
 router = NounRouter("conversations")
 _SORTS = tuple(text for key in CONVERSATION_SORTS for text in (key, f"-{key}"))
@@ -47,15 +45,10 @@ def conversations(
     filters: Annotated[ConversationFilter, Depends(read_conversation_filter)],
     sort: Annotated[str, one_of(*_SORTS), Query(description="- for falling")] = "-last_run",
     cursor: Cursor = None,
-    format: Annotated[str, one_of(*FORMATS), Query(description="json or csv")] = "json",
-) -> Response:
+) -> ApiResponse:
     """List conversations, the one with the newest run first."""
-    read_word("format", format, FORMATS)
     with site.readers.read() as connection:
         page = list_conversations(connection, filters, sort=sort, limit=limit, cursor=cursor)
-    if format == "csv":
-        rows = map(conversation_row, page.items)
-        return csv_answer("conversations", CSV_COLUMNS, rows, cursor=page.next_cursor)
     return page_answer(page, conversation_body)
 
 

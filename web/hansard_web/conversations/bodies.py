@@ -36,13 +36,6 @@ class Conversation(ConversationItemBody, Answer):
     transcript_id: Annotated[str | None, Description("of /v1/transcripts; null: none is stored")]
 
 
-CSV_COLUMNS = (
-    "conversation_id", "first_input", "user_id", "agents", "runs", "failed_runs", "model_calls",
-    "tool_calls", "error_count", "tokens_input", "tokens_output", "cost_usd", "started_at",
-    "ended_at", "duration_ms",
-)  # fmt: skip
-
-
 def conversation_body(item: ConversationItem) -> ConversationItemBody:
     """Return a conversation with what its runs used."""
     return body_of(
@@ -51,14 +44,3 @@ def conversation_body(item: ConversationItem) -> ConversationItemBody:
         tokens=tokens_body(item.tokens),
         duration_ms=milliseconds(item.duration_ns) or 0.0,
     )
-
-
-def conversation_row(item: ConversationItem) -> dict[str, object]:
-    """Return a conversation as a line of CSV."""
-    body = conversation_body(item)
-    tokens = body["tokens"]
-    return {
-        **body,
-        "tokens_input": tokens and tokens["input"],
-        "tokens_output": tokens and tokens["output"],
-    }

@@ -17,12 +17,11 @@ from hansard_store.runs.conversations import (
 from hansard_store.runs.filters import RunFilter, RunSort
 from hansard_store.runs.queries import list_runs
 from hansard_store.transcripts.queries import find_transcript
-from hansard_web.api.csv_tables import csv_text
 from hansard_web.api.queries import limit_of, read_times
 from hansard_web.cli.base import CommandGroup, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_table
-from hansard_web.conversations.bodies import CSV_COLUMNS, conversation_body, conversation_row
+from hansard_web.conversations.bodies import conversation_body
 from hansard_web.runs.cli import cost_text, print_runs, tokens_text
 from hansard_web.ui import format as fmt
 
@@ -44,7 +43,6 @@ def conversations() -> None:
               help=f"{', '.join(CONVERSATION_SORTS)}; - for falling.")  # fmt: skip
 @click.option("--limit", default="50", show_default=True, help="1 to 500.")
 @click.option("--cursor", help="next_cursor of the page before.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @json_option
 def list_(
     *,
@@ -56,7 +54,6 @@ def list_(
     sort: str,
     limit: str,
     cursor: str | None,
-    as_csv: bool,
     as_json: bool,
 ) -> None:
     """List conversations, the one with the newest run first.
@@ -71,8 +68,6 @@ def list_(
     if as_json:
         items = [conversation_body(item) for item in page.items]
         print_json({"items": items, "next_cursor": page.next_cursor})
-    elif as_csv:
-        click.echo(csv_text(CSV_COLUMNS, map(conversation_row, page.items)), nl=False)
     else:
         _print_conversations(page.items)
     if page.next_cursor and not as_json:

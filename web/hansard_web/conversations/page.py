@@ -63,8 +63,7 @@ class ConversationsPage:
     sort: str
     columns: Mapping[str, SortedColumn]
     more_url: str | None
-    csv_url: str
-    json_url: str
+    export: Mapping[str, str]  # the filters of the list as a file
     is_narrowed: bool
     is_first: bool
 
@@ -146,7 +145,7 @@ def _conversations_page(
         return address("/conversations", made)
 
     window = {"since": iso_time(since_ns)} if since_ns else {}
-    api = {**fields, "since": "", "limit": "500", **window}
+    api = {**fields, "since": "", **window}
     return ConversationsPage(
         rows=tuple(_row(item) for item in found.items),
         fields=fields,
@@ -157,8 +156,7 @@ def _conversations_page(
         sort=fields["sort"],
         columns=sorted_columns(_COLUMNS, fields["sort"], lambda order: url(sort=order)),
         more_url=url(cursor=found.next_cursor) if found.next_cursor else None,
-        csv_url=address("/v1/conversations", {**api, "format": "csv"}),
-        json_url=address("/v1/conversations", api),
+        export=api,
         is_narrowed=filters != ConversationFilter(),
         is_first=not cursor,
     )

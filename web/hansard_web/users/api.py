@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Query
-from starlette.responses import Response
 
 from hansard_store.runs.users import (
     USER_SORTS,
@@ -15,12 +14,11 @@ from hansard_store.runs.users import (
     user_conversations,
     user_days,
 )
-from hansard_web.api.csv_tables import FORMATS, csv_answer
 from hansard_web.api.parameters import Cursor, Limit, one_of, read_window
-from hansard_web.api.queries import Window, read_word
+from hansard_web.api.queries import Window
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
-from hansard_web.users.bodies import CSV_COLUMNS, day_body, user_body, user_row
+from hansard_web.users.bodies import day_body, user_body
 
 router = NounRouter("users")
 _SORTS = tuple(text for key in USER_SORTS for text in (key, f"-{key}"))
@@ -34,15 +32,11 @@ def users(
     prefix: Annotated[str, Query(description="ids that begin with this; upper case differs")] = "",
     sort: Annotated[str, one_of(*_SORTS), Query(description="- for falling")] = "-last_seen",
     cursor: Cursor = None,
-    format: Annotated[str, one_of(*FORMATS), Query(description="json or csv")] = "json",
-) -> Response:
+) -> ApiResponse:
     """List the users of the runs that started in a window."""
-    read_word("format", format, FORMATS)
     filters = UserFilter(window.since_ns, window.until_ns, prefix)
     with site.readers.read() as connection:
         page = list_users(connection, filters, sort=sort, limit=limit, cursor=cursor)
-    if format == "csv":
-        return csv_answer("users", CSV_COLUMNS, map(user_row, page.items), cursor=page.next_cursor)
     return page_answer(page, user_body)
 
 

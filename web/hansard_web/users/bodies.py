@@ -53,12 +53,6 @@ class User(UserBody, Answer):
     conversation_ids: Annotated[list[str], Description("the newest 20")]
 
 
-CSV_COLUMNS = (
-    "user_id", "runs", "failed_runs", "error_rate", "model_calls", "tokens_input", "tokens_output",
-    "cost_usd", "conversations", "score", "agents", "first_seen_at", "last_seen_at",
-)  # fmt: skip
-
-
 def user_body(user: UserItem) -> UserBody:
     """Return a user as lists show one."""
     return body_of(
@@ -69,17 +63,6 @@ def user_body(user: UserItem) -> UserBody:
         first_seen_at=str(time_text(user.first_seen_ns)),
         last_seen_at=str(time_text(user.last_seen_ns)),
     )
-
-
-def user_row(user: UserItem) -> dict[str, object]:
-    """Return a user as a line of CSV."""
-    body = user_body(user)
-    tokens = body["tokens"]
-    return {
-        **body,
-        "tokens_input": tokens and tokens["input"],
-        "tokens_output": tokens and tokens["output"],
-    }
 
 
 def day_body(day: UserDay) -> UserDayBody:

@@ -15,14 +15,13 @@ from hansard_store.runs.users import (
     user_conversations,
     user_days,
 )
-from hansard_web.api.csv_tables import csv_text
 from hansard_web.api.queries import limit_of, window_of
 from hansard_web.cli.base import CommandGroup, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_table
 from hansard_web.runs.cli import cost_text, tokens_text
 from hansard_web.ui import format as fmt
-from hansard_web.users.bodies import CSV_COLUMNS, day_body, user_body, user_row
+from hansard_web.users.bodies import day_body, user_body
 
 
 @click.group(cls=CommandGroup)
@@ -39,7 +38,6 @@ def users() -> None:
               help=f"{', '.join(USER_SORTS)}; - for falling.")  # fmt: skip
 @click.option("--limit", default="50", show_default=True, help="1 to 500.")
 @click.option("--cursor", help="next_cursor of the page before.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @json_option
 def list_(
     *,
@@ -50,7 +48,6 @@ def list_(
     sort: str,
     limit: str,
     cursor: str | None,
-    as_csv: bool,
     as_json: bool,
 ) -> None:
     """List the users that runs name, with what they used and how their runs ended.
@@ -64,8 +61,6 @@ def list_(
     if as_json:
         items = [user_body(item) for item in page.items]
         print_json({"items": items, "next_cursor": page.next_cursor})
-    elif as_csv:
-        click.echo(csv_text(CSV_COLUMNS, map(user_row, page.items)), nl=False)
     else:
         _print_users(page.items)
     if page.next_cursor and not as_json:

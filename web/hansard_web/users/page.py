@@ -47,7 +47,7 @@ _RUNS: Final = 25
 _TALKS: Final = 10
 _DEFAULT: Final = "30d"
 _NEWEST: Final = "-last_seen"
-_LONGEST_PREFIX: Final = 1_000
+_LONGEST_PREFIX: Final = 512
 _COLUMNS: Final = {
     "user": "user",
     "runs": "-runs",
@@ -79,8 +79,7 @@ class UsersPage:
     sort: str
     columns: Mapping[str, SortedColumn]
     more_url: str | None
-    csv_url: str
-    json_url: str
+    export: Mapping[str, str]  # the filters of the list as a file
     all_time_url: str
     has_any: bool  # whether any run of the store names a user
 
@@ -154,7 +153,7 @@ def _users_page(
         return address("/users", made)
 
     window = {"since": iso_time(since_ns)} if since_ns else {}
-    api = {"prefix": state["prefix"], "sort": sort, "limit": "500", **window}
+    api = {"prefix": state["prefix"], "sort": sort, **window}
     return UsersPage(
         rows=tuple(
             UserRow(
@@ -171,8 +170,7 @@ def _users_page(
         sort=sort,
         columns=sorted_columns(_COLUMNS, sort, lambda order: url(sort=order)),
         more_url=url(cursor=found.next_cursor) if found.next_cursor else None,
-        csv_url=address("/v1/users", {**api, "format": "csv"}),
-        json_url=address("/v1/users", api),
+        export=api,
         all_time_url=url(since="all"),
         has_any=has_any,
     )
