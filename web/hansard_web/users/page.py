@@ -29,6 +29,7 @@ from hansard_store.runs.users import (
 )
 from hansard_web.app.addresses import address, conversation_href, user_href
 from hansard_web.app.site import SiteDep
+from hansard_web.runs.columns import COLUMNS, NAME, STATUS, USUAL, RunColumn
 from hansard_web.runs.rows import RunRow, run_rows
 from hansard_web.ui.format import iso_time
 from hansard_web.ui.periods import (
@@ -103,6 +104,7 @@ class UserPage:
     talks_url: str
     rows: tuple[RunRow, ...]
     failed: tuple[RunRow, ...]
+    columns: tuple[RunColumn, ...]  # of both
     runs_url: str
     failed_url: str
     json_url: str
@@ -218,6 +220,7 @@ def _user_page(connection: apsw.Connection, user_id: str, period: str, *, now_ns
         ),
         talks_url=address("/conversations", {"user": user_id}),
         rows=rows(own, _RUNS),
+        columns=(STATUS, NAME, *(COLUMNS[key] for key in USUAL)),
         failed=rows(failed, 5) if found.failed_runs else (),
         runs_url=_runs_url(user_id, window),
         failed_url=_runs_url(user_id, window, status="error"),
