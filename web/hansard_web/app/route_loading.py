@@ -71,7 +71,7 @@ _API: Final = (
     "policy.api", "approvals.api", "audit.api", "tasks.api", "evaluation.api", "heartbeat.api",
     "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api", "health.api",
     "notifications.api", "diff.api", "receipts.api", "transcripts.api", "replay_page.api",
-    "exports.api",
+    "exports.api", "palette.api",
 )  # fmt: skip
 _PAGES: Final = (
     "runs.page", "steps.page", "run_page.page", "runs.live", "approvals.page", "approvals.live",
@@ -79,7 +79,7 @@ _PAGES: Final = (
     "replay_page.form_page", "replay_page.result_page", "search.page", "memory.page",
     "annotations.forms", "tasks.page", "notifications.page", "reports.page", "receipts.page",
     "usage.page", "health.page", "health.metrics",
-    "ui.theme", "principals.signin",
+    "palette.page", "ui.theme", "principals.signin",
 )  # fmt: skip
 
 
