@@ -18,7 +18,7 @@ from apsw import Connection
 from hansard_store.annotations.queries import read_scores, read_tags
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.errors import InvalidQueryError
-from hansard_store.runs.filters import RunFilter, check_filters, parse_group, parse_kind
+from hansard_store.runs.filters import RunFilter, check_filters, parse_error, parse_group, parse_kind
 from hansard_store.runs.queries import find_trace_id
 
 DEFAULT_LIMIT = 50
@@ -104,6 +104,7 @@ def run_filter_of(values: Mapping[str, Any]) -> RunFilter:
         kind=parse_kind(values.get("kind")),
         conversation=values.get("conversation") or None,
         group=parse_group(values.get("group")),
+        error=parse_error(values.get("error")),
         user=values.get("user") or None,
         attributes=tuple(map(_attribute, several.pop("attribute"))),
         tag=read_tags(several.pop("tag")),
