@@ -18,7 +18,13 @@ from apsw import Connection
 from hansard_store.annotations.queries import read_scores, read_tags
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.errors import InvalidQueryError
-from hansard_store.runs.filters import RunFilter, check_filters, parse_error, parse_group, parse_kind
+from hansard_store.runs.filters import (
+    RunFilter,
+    check_filters,
+    parse_error,
+    parse_group,
+    parse_kind,
+)
 from hansard_store.runs.queries import find_trace_id
 
 DEFAULT_LIMIT = 50

@@ -27,6 +27,7 @@ class Place:
 
 PLACES: Final = (
     Place("runs", "Runs", "/", "r", "every run, filtered and compared; traces"),
+    Place("errors", "Errors", "/errors", "e", "failed steps by cause; exceptions, issues"),
     Place("conversations", "Conversations", "/conversations", "c", "sessions, threads of runs"),
     Place("approvals", "Approvals", "/approvals", "a", "actions that wait for a decision"),
     Place("memory", "Memory", "/memory", "m", "what agents remember"),
