@@ -102,6 +102,17 @@ class Wanted:
     shown: Shown = "open"
     sort: Sort = "-count"
 
+    @classmethod
+    def of(cls, filters: RunFilter, *, shown: Shown = "open", sort: Sort = "-count") -> Wanted:
+        """Return those of a filter, whose times are of the errors and not of their runs."""
+        return cls(
+            since_ns=filters.since_ns or 0,
+            until_ns=_MAX if filters.until_ns is None else filters.until_ns,
+            runs=replace(filters, since_ns=None, until_ns=None),
+            shown=shown,
+            sort=sort,
+        )
+
 
 class Trend(NamedTuple):
     """How often in each piece of a time, the oldest first."""

@@ -69,7 +69,7 @@ _API: Final = (
     "runs.api", "steps.api", "runs.api:export_router", "search.api", "usage.api", "payloads.api",
     "policy.api", "approvals.api", "audit.api", "tasks.api", "error_groups.api", "evaluation.api",
     "heartbeat.api", "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api",
-    "health.api", "diff.api", "receipts.api", "transcripts.api", "replay_page.api",
+    "health.api", "diff.api", "receipts.api", "transcripts.api", "replay_page.api", "exports.api",
 )  # fmt: skip
 _PAGES: Final = (
     "runs.page", "steps.page", "run_page.page", "runs.live", "approvals.page", "approvals.live",

@@ -1,13 +1,11 @@
-"""Groups of errors over HTTP: listed, shown, watched, noted, closed; the list as CSV."""
+"""Groups of errors over HTTP: listed, shown, watched, noted, closed."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import Depends, Query
-from starlette.responses import Response
 
 from hansard_compiler.models.error_groups import ChangeError
 from hansard_store.error_groups import due
@@ -26,13 +24,11 @@ from hansard_web.api.queries import read_word
 from hansard_web.api.request_bodies import JsonRoute
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
-from hansard_web.error_groups.table import CSV, MOST_ROWS, csv_of
 from hansard_web.principals.dependencies import of_app
 
 ErrorsDep = Annotated[ErrorGroupService, of_app("errors", is_acting=True)]
 
 router = NounRouter("errors", route_class=JsonRoute)
-_MAX: Final = (1 << 63) - 1
 
 
 def read_wanted(
@@ -47,10 +43,8 @@ def read_wanted(
     ] = "-count",
 ) -> Wanted:
     """Return which errors are wanted; the filters are of the runs that have them."""
-    return Wanted(
-        since_ns=filters.since_ns or 0,
-        until_ns=_MAX if filters.until_ns is None else filters.until_ns,
-        runs=replace(filters, since_ns=None, until_ns=None),
+    return Wanted.of(
+        filters,
         shown=read_word("state", state, SHOWN) or "open",
         sort=read_word("sort", sort, SORTS) or "-count",
     )
@@ -82,19 +76,6 @@ def list_of_errors(
             "is_complete": is_complete,
         }
     )
-
-
-@router.get(
-    "/v1/errors.csv",
-    responses={200: {"content": {CSV: {}}, "description": "a row a group, 1,000 at most"}},
-    response_class=Response,
-)
-def errors_as_csv(site: SiteDep, wanted: WantedDep) -> Response:
-    """Give the list of groups of errors as CSV, with the filters of `/v1/errors`."""
-    with site.readers.read() as connection:
-        page, _ = list_errors(connection, wanted, now_ns=time.time_ns(), limit=MOST_ROWS)
-    headers = {"Content-Disposition": 'attachment; filename="errors.csv"'}
-    return Response(csv_of(page.items), media_type=CSV, headers=headers)
 
 
 @router.get("/v1/errors/{error_id}", "error_groups.bodies.ErrorAnswer")

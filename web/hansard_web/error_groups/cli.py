@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import click
 from rich.text import Text
@@ -38,10 +37,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.store import opened_service, reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_records
 from hansard_web.error_groups.labels import CHANGES, NO_MESSAGE, STATES
-from hansard_web.error_groups.table import MOST_ROWS, csv_of
 from hansard_web.ui import format as fmt
-
-_MAX: Final = (1 << 63) - 1
 
 
 @click.group(cls=CommandGroup)
@@ -67,38 +63,27 @@ def errors() -> None:
 @click.option("--until", help="Failed before.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
 @click.option("--cursor", help="next_cursor of the page before.")
-@click.option("--csv", "as_csv", is_flag=True, help=f"As CSV, {MOST_ROWS:,} rows at most.")
 @json_option
 def list_(
-    *, data: str | None, state: Any, sort: Any, limit: int, cursor: str | None, as_csv: bool,
+    *, data: str | None, state: Any, sort: Any, limit: int, cursor: str | None,
     as_json: bool, **filters: Any,
 ) -> None:  # fmt: skip
     """List groups of errors, the most frequent first.
 
     Example: hansard errors list --agent mender --since 2026-01-31
     """
-    runs = run_filter_of(filters)
-    wanted = Wanted(
-        since_ns=runs.since_ns or 0,
-        until_ns=_MAX if runs.until_ns is None else runs.until_ns,
-        runs=replace(runs, since_ns=None, until_ns=None),
-        shown=state,
-        sort=sort,
-    )
+    wanted = Wanted.of(run_filter_of(filters), shown=state, sort=sort)
     with reading(data) as connection:
         page, _ = list_errors(
             connection,
             wanted,
             now_ns=time.time_ns(),
-            limit=MOST_ROWS if as_csv else limit,
+            limit=limit,
             cursor=cursor,
         )
         is_due = due.is_due(connection)
     if is_due:
         click.echo("not complete: a server still adds errors of before the upgrade", err=True)
-    if as_csv:
-        click.echo(csv_of(page.items), nl=False)
-        return
     items = [error_json(one) for one in page.items]
     if not items and not as_json:
         click.echo("No error meets these conditions.", err=True)

@@ -47,7 +47,6 @@ from hansard_web.ui.forms import OwnForm
 router = APIRouter()
 
 _ROWS: Final = 25
-_MAX: Final = (1 << 63) - 1
 _HEIGHT: Final = 24  # of a trend, in its own units
 _LEAST: Final = 1.5  # of a bar of one error
 _NEWEST: Final = 20
@@ -204,13 +203,7 @@ def errors(request: Request, site: SiteDep) -> Response:
 def errors_page(connection: apsw.Connection, state: ErrorsState, *, now_ns: int) -> ErrorsPage:
     """Return the whole page of a state; what it cannot mean is named on the page."""
     meant = to_filter(state.runs, now_ns=now_ns)
-    wanted = Wanted(
-        since_ns=meant.filter.since_ns or 0,
-        until_ns=_MAX if meant.filter.until_ns is None else meant.filter.until_ns,
-        runs=replace(meant.filter, since_ns=None, until_ns=None),
-        shown=state.shown,
-        sort=state.sort,
-    )
+    wanted = Wanted.of(meant.filter, shown=state.shown, sort=state.sort)
     problems = list(meant.problems)
     counts: Mapping[str, int] = {}
     groups: Sequence[ErrorGroup] = ()
@@ -301,12 +294,12 @@ def _head(state: ErrorsState, orders: tuple[Sort, Sort]) -> Head:
 
 
 def _exports(state: ErrorsState, filters: RunFilter) -> tuple[tuple[str, str], ...]:
-    """Return the addresses of the list as CSV and JSON, with times that the API reads."""
+    """Return the conditions of the list as those of its file, with times that the API reads."""
     runs = state.runs.without("since", "until")
     for key, at_ns in (("since", filters.since_ns), ("until", filters.until_ns)):
         runs = runs if at_ns is None else runs.setting(key, str(at_ns))
-    exact = replace(state, runs=runs)
-    return ("CSV", exact.url("/v1/errors.csv")), ("JSON", exact.url("/v1/errors"))
+    pairs = [pair for pair in runs.pairs() if pair[0] not in _OWN]
+    return (*pairs, ("state", state.shown), ("sort", state.sort))
 
 
 def _hidden(state: ErrorsState) -> list[tuple[str, str]]:

@@ -1,40 +1,46 @@
-"""The list of groups of errors as CSV."""
+"""The list of groups of errors as a file."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hansard_store.error_groups.queries import ErrorGroup
-from hansard_store.times import time_text
+from hansard_store.database.cursors import Page
+from hansard_store.error_groups.json import ErrorGroupBody, error_json
+from hansard_store.error_groups.queries import SHOWN, SORTS, Wanted, list_errors
+from hansard_web.api.queries import read_word, run_filter_of
+from hansard_web.exports.table import AT_ONCE, Row, Source, Table, all_pages
 
-CSV: Final = "text/csv; charset=utf-8"
-MOST_ROWS: Final = 1_000
-_COLUMNS: Final = (
-    "error_id", "state", "watched", "kind", "name", "error_type", "message", "errors", "runs",
-    "first_seen", "last_seen", "agents", "models",
+_ONE: Final = (
+    "q", "kind", "conversation", "group", "user", "error", "since", "until", "min_duration_ms",
+    "min_cost",
 )  # fmt: skip
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run what begins so
+_SEVERAL: Final = ("status", "agent", "model", "tool", "service", "tag", "score", "attribute")
 
 
-def csv_of(groups: Sequence[ErrorGroup]) -> str:
-    """Return a line of names and a line for each group; a cell is never a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(_COLUMNS)
-    for one in groups:
-        row = (
-            one.error_id, one.state, "yes" if one.watched else "no", one.subject_kind, one.subject,
-            one.error_type or "", one.message or "", one.count, one.run_count,
-            time_text(one.first_ns), time_text(one.last_ns), "; ".join(one.agents),
-            "; ".join(one.models),
-        )  # fmt: skip
-        writer.writerow([_plain(cell) for cell in row])
-    return out.getvalue()
+def _rows(source: Source, filters: Mapping[str, str]) -> Iterator[Row]:
+    state = read_word("state", filters.get("state"), SHOWN) or "open"
+    sort = read_word("sort", filters.get("sort"), SORTS) or "-count"
+    of_runs = {name: [text] if name in _SEVERAL else text for name, text in filters.items()}
+    wanted = Wanted.of(run_filter_of(of_runs), shown=state, sort=sort)
+    now_ns = time.time_ns()
+
+    def page(cursor: str | None) -> Page[ErrorGroupBody]:
+        with source.readers.read() as connection:
+            found, _ = list_errors(connection, wanted, now_ns=now_ns, limit=AT_ONCE, cursor=cursor)
+            return Page([error_json(one) for one in found.items], found.next_cursor)
+
+    return all_pages(page)
 
 
-def _plain(cell: str | int | None) -> str:
-    text = "" if cell is None else str(cell)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+TABLE: Final = Table(
+    name="errors",
+    columns=(
+        "error_id", "state", "watched", "subject.kind", "subject.name", "error_type", "message",
+        "count", "run_count", "first_at", "last_at", "agents", "models", "closed_at", "reopened_at",
+        "note_count",
+    ),
+    filters=(*_ONE, *_SEVERAL, "state", "sort"),
+    rows=_rows,
+)  # fmt: skip
