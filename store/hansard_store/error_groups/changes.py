@@ -141,8 +141,9 @@ def write_change(
 def reopen(connection: apsw.Connection, fingerprint: bytes, *, span: int, now_ns: int) -> None:
     """Open a closed group again: a step failed in the same way after it was closed.
 
-    In the transaction that stores the step; once until somebody closes the group again. What is to
-    be sent when an error group returns is written to its queue here.
+    In the transaction that stores the step; once until somebody closes the group again. Its event
+    in the audit log, `error.reopened`, is what the outbox of notifications makes
+    `error_group.returned` of.
     """
     state = read_state(connection, fingerprint)
     trace_id, span_id, side = connection.execute(_PLACE, (span,)).fetchone()  # type: ignore[misc]

@@ -269,6 +269,12 @@ def task_of_error(connection: apsw.Connection, group: ErrorGroup) -> str | None:
     return None
 
 
+def error_title(connection: apsw.Connection, fingerprint: bytes) -> str:
+    """Return what fails, `tool get_order`; "error" where no step of the group is stored."""
+    row: Any = connection.execute(_STEPS, {"fingerprint": fingerprint, "limit": 1}).fetchone()
+    return "error" if row is None else " ".join(subject_of(*row[4:8]))
+
+
 def first_errors(connection: apsw.Connection, runs: Sequence[int]) -> dict[int, str]:
     """Return, by run, the type and message of the first error that counts, on one line."""
     rows: Any = connection.execute(_FIRST_OF_RUN, {"runs": json.dumps(list(runs))})

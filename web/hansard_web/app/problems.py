@@ -55,7 +55,12 @@ from hansard_store.runs.tombstones import RunDeletedError
 from hansard_store.tasks import errors as task_errors
 from hansard_web.api.values import dump
 from hansard_web.app.security import HEADERS
-from hansard_web.errors import BodiesInMemory, EncodedPayloadError, PayloadTooLargeError
+from hansard_web.errors import (
+    BodiesInMemory,
+    EncodedPayloadError,
+    NotificationsOff,
+    PayloadTooLargeError,
+)
 from hansard_web.sidecar import errors
 from hansard_web.sidecar.errors import TooManyCalls
 
@@ -84,6 +89,7 @@ _STATUSES: Final[Mapping[type[HansardError], HTTPStatus]] = {
             task_errors.TaskRefused, error_group_errors.ErrorChangeRefused,
             transcript_errors.TranscriptError, errors.NotOpen, errors.NotOwner,
             errors.ResultExists, errors.StillWorking, errors.NotRetained,
+            NotificationsOff,
         )),
         (HTTPStatus.PRECONDITION_FAILED, (VersionConflictError,)),
         (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, (PayloadTooLargeError, memory_errors.TooLarge)),
@@ -128,7 +134,7 @@ _DETAILS: Final = (
 )  # fmt: skip
 # The client may retry the same request.
 _TRY_AGAIN: Final = (BodiesInMemory, StoreBusy, StoreBusyError, TooManyCalls)
-_PROGRAMS: Final = ("/v1", "/healthz", "/mcp", "/openapi.json")
+_PROGRAMS: Final = ("/v1", "/healthz", "/metrics", "/mcp", "/openapi.json")
 _GRPC_CODES: Final = {
     HTTPStatus.FORBIDDEN: code_pb2.PERMISSION_DENIED,
     HTTPStatus.NOT_FOUND: code_pb2.UNIMPLEMENTED,

@@ -94,6 +94,11 @@ COMMANDS: Final = (
         "heartbeat.cli",
         "Compare claims with the record, maintain memory, look for patterns, report.",
     ),
+    CommandEntry(
+        "notifications",
+        "notifications.cli",
+        "Notifications: list, show, retry, test, the signing secret.",
+    ),
     CommandEntry("tokens", "cli.tokens", "Tokens: add, list, revoke."),
     CommandEntry("events", "audit.cli", "Events: the audit log: list, head, verify, export."),
     CommandEntry(

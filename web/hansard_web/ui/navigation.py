@@ -38,6 +38,14 @@ PLACES: Final = (
     Place("events", "Audit log", "/events", "d", "the hash chain of decisions", is_more=True),
     Place("transcripts", "Transcripts", "/transcripts", "n", "stored messages", is_more=True),
     Place("receipts", "Receipts", "/receipts", "k", "files and calls of a run", is_more=True),
+    Place(
+        "notifications",
+        "Notifications",
+        "/notifications",
+        "i",
+        "what webhooks were sent",
+        is_more=True,
+    ),
     Place("health", "Health", "/health", "h", "ingest, storage and endpoints", is_more=True),
 )
 # The keys that pages to come should take: o overview, e errors, l latency, p users (people),
