@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ from hansard_compiler.retention_modes import RetentionMode
 from hansard_store.audit.event_types import EventFilter
 from hansard_store.audit.events import read_events
 from hansard_store.database.connections import open_for_maintenance
+from hansard_store.database.transactions import transaction
 from hansard_store.error_groups.changes import read_history
 from hansard_store.error_groups.errors import (
     ErrorGroupChanged,
@@ -35,6 +37,7 @@ from hansard_store.error_groups.service import ErrorGroupService
 from hansard_store.error_groups.steps import fingerprint_of
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.maintenance.deletion import delete_run
+from hansard_store.notifications import outbox
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import list_runs
 from hansard_store.steps.flags import SpanFlag
@@ -437,3 +440,34 @@ def test_of_a_deleted_run_what_was_decided_is_left_and_none_of_its_words(
     assert (left.count, left.message, left.state, left.newest) == (0, None, "closed", ())
     assert errors.groups(shown="all") == []
     assert errors.store.db.execute("SELECT count(*) FROM error_step").get == 0
+
+
+# ---- notifications
+
+
+def test_a_group_that_returns_is_notified_of_once_until_it_is_closed_again(
+    errors: ErrorMaker,
+) -> None:
+    def follow() -> None:
+        with transaction(errors.store.ingest):
+            outbox.follow(errors.store.ingest, [], now_ns=errors.now_ns)
+
+    def returned() -> list[dict[str, Any]]:
+        sql = "SELECT data FROM notification WHERE type = 'error_group.returned' ORDER BY id"
+        return [json.loads(data) for (data,) in errors.store.db.execute(sql)]
+
+    errors.fail("before")
+    follow()
+    for round in (1, 2):
+        errors.change("close")
+        errors.now_ns += 100 * SECOND
+        errors.store.now_ns = errors.now_ns
+        for name in ("first", "second"):
+            run = f"{name} {round}"
+            errors.fail(name, run=run, start_s=HOUR_S + 100 * round - 50)
+            follow()
+
+    found = returned()
+    assert [one["title"] for one in found] == ["tool get_order"] * 2
+    assert {one["error_group_id"] for one in found} == {errors.one().error_id}
+    assert errors.one().state == "reopened"
