@@ -69,6 +69,8 @@ class RunBody(Body):
     synthetic: bool
     tags: Annotated[list[str], Description("that stand on the run and its steps")]
     scores: list[ScoreSumBody]
+    pending_approvals: Annotated[int, Description("that wait for a decision or a new draft")]
+    rejected_approvals: int
     first_seen_seq: int
     version: int
 

@@ -14,7 +14,14 @@ from hansard_store.annotations.rows import AnnotationTarget
 from hansard_store.bodies import body_of
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, StaleCursorError
-from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, parse_sort
+from hansard_store.runs.filters import (
+    INDEXED_SORTS,
+    NEWEST_FIRST,
+    RUN_SORTS,
+    SORTED_RUNS,
+    RunFilter,
+    parse_sort,
+)
 from hansard_store.runs.queries import RunItem, get_run, list_runs, run_facets
 from hansard_store.runs.usage import run_usage, silent_calls
 from hansard_store.steps.flags import SpanFlag
@@ -61,7 +68,10 @@ def list_of_runs(
     sort: Annotated[
         str,
         one_of(*(f"{sign}{key}" for key in RUN_SORTS for sign in ("-", ""))),
-        Query(description="first_seen, started_at, duration_ms or cost_usd; - for falling"),
+        Query(
+            description=f"{', '.join(RUN_SORTS)}; - for falling. Those without an index "
+            f"({', '.join(RUN_SORTS[len(INDEXED_SORTS) :])}) sort the newest {SORTED_RUNS:,} runs"
+        ),
     ] = NEWEST_FIRST.text,
     cursor: Cursor = None,
 ) -> ApiResponse:

@@ -19,7 +19,7 @@ from hansard_store.database.readers import data_version
 from hansard_store.maintenance.deletion import delete_run, pin_run
 from hansard_store.maintenance.garbage import collect_garbage
 from hansard_store.maintenance.garbage import purge as purge_store
-from hansard_store.runs.filters import parse_sort
+from hansard_store.runs.filters import RUN_SORTS, parse_sort
 from hansard_store.runs.queries import (
     RunItem,
     changed_runs,
@@ -90,8 +90,9 @@ def runs() -> None:
 @click.option("--group", help="Group id: the traces of one prompt of one conversation.")
 @click.option("--user", help="User id.")
 @click.option("--error", help="Error id: runs with an error of this group.")
+@click.option("--receipts", help="yes or no: whether its context decisions were recorded.")
 @click.option("--attribute", multiple=True, metavar="KEY:VALUE", help="An attribute of any span.")
-@click.option("--since", help="Started at or after: 2026-01-31, or with a time.")
+@click.option("--since", help="Started at or after: 24h (ago), 2026-01-31, or with a time.")
 @click.option("--until", help="Started before.")
 @click.option("--min-duration-ms", help="At least this long.")
 @click.option("--min-cost", help="At least this many US dollars.")
@@ -99,7 +100,7 @@ def runs() -> None:
     "--sort",
     default="-first_seen",
     show_default=True,
-    help="first_seen, started_at, duration_ms or cost_usd; - for falling.",
+    help=f"{', '.join(RUN_SORTS)}; - for falling.",
 )
 @click.option("--limit", default="50", show_default=True, help="1 to 500.")
 @click.option("--cursor", help="next_cursor of the page before.")

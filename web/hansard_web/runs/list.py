@@ -11,7 +11,15 @@ import apsw
 
 from hansard_store.database.cursors import Page
 from hansard_store.errors import InvalidQueryError
-from hansard_store.runs.filters import ANY_KIND, HIDDEN, RUN_STATUSES, RunFilter, parse_sort
+from hansard_store.runs.filters import (
+    ANY_KIND,
+    HIDDEN,
+    RUN_STATUSES,
+    SORTED_RUNS,
+    RunFilter,
+    is_scanned,
+    parse_sort,
+)
 from hansard_store.runs.groups import RunGroup, get_groups, list_grouped
 from hansard_store.runs.queries import (
     RunDot,
@@ -25,6 +33,7 @@ from hansard_store.runs.queries import (
     sample_runs,
 )
 from hansard_web.diff.headline import Comparison, compare_runs
+from hansard_web.runs.columns import COLUMNS, NAME, STATUS, RunColumn
 from hansard_web.runs.filters import (
     NS_PER_MS,
     NS_PER_S,
@@ -48,6 +57,7 @@ _FACETS: Final = {
     "model": "Model",
     "service": "Service",
     "tool": "Tool ran",
+    "user": "User",
 }
 _MOST_HIDDEN: Final = 100_000  # runs of kind other that are counted: 3 ms
 _MOST_HIDDEN_OF_SOME: Final = 1_000  # with other conditions, each is looked at
@@ -62,12 +72,6 @@ PERIODS: Final = {
     "24h": "Last 24 hours",
     "7d": "Last 7 days",
     "30d": "Last 30 days",
-}
-# Column -> its order, the default one first.
-_COLUMNS: Final = {
-    "cost": ("-cost_usd", "cost_usd"),
-    "duration": ("-duration_ms", "duration_ms"),
-    "started": ("-started_at", "started_at"),
 }
 
 
@@ -102,10 +106,14 @@ class FacetGroup:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The head of a column that can be sorted by."""
+    """The head of a column."""
 
-    url: str
-    sorting: str  # aria-sort: "ascending", "descending" or ""
+    key: str
+    label: str
+    title: str
+    is_figure: bool
+    url: str  # "" where nothing orders by it
+    sorting: str  # aria-sort: "ascending", "descending", "other" (by arrival) or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +160,8 @@ class RunsPage:
     period: str
     periods: tuple[_Choice, ...]
     heat: HeatMap | None
-    columns: dict[str, _Column]
+    columns: tuple[_Column, ...]
+    order: str  # what orders the rows, where no head of a column says so
     comparison: Comparison | None
     hidden: tuple[tuple[str, str], ...]  # what the filter form carries along unseen
     live_url: str
@@ -184,7 +193,8 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
         heat=heat_map(
             dots, since_ns=meant.filter.since_ns, until_ns=meant.filter.until_ns or now_ns
         ),
-        columns={name: _column(state, orders) for name, orders in _COLUMNS.items()},
+        columns=tuple(_columns(state)),
+        order=_order(state),
         comparison=compare_runs(connection, state, now_ns=now_ns),
         hidden=tuple(hidden_pairs(state, leave_out=("q", "cursor", "compare"))),
         live_url=live_url(state, seq=seq, newest=newest),
@@ -222,7 +232,10 @@ def rows_page(
     """Return the rows at the state's cursor; `depth` counts pages loaded so far."""
     state = _with_default_kind(connection, state)
     found = list_rows(connection, state, now_ns=now_ns)
-    rows = mixed_rows(connection, found.items, now_ns=now_ns, selected=state.compare)
+    rows = mixed_rows(
+        connection, found.items, now_ns=now_ns, selected=state.compare,
+        columns=state.shown_columns,
+    )  # fmt: skip
     if found.next_cursor is None:
         return RowsPage(rows, None, None, is_automatic=False)
     more = state.at(found.next_cursor)
@@ -298,7 +311,9 @@ def members_page(
     group = get_groups(connection, [group_id], now_ns=now_ns).get(group_id)
     if group is None:
         return MembersPage((), "")
-    rows = member_rows(connection, group, now_ns=now_ns, selected=state.compare)
+    rows = member_rows(
+        connection, group, now_ns=now_ns, selected=state.compare, columns=state.shown_columns
+    )
     is_all = group.is_complete and len(rows) <= MOST_OPENED
     return MembersPage(rows[:MOST_OPENED], "" if is_all else f"/?group={group.group_id}")
 
@@ -365,6 +380,10 @@ def _pills(state: ListState, counts: RunFacets, dots: Sequence[RunDot]) -> list[
     ]
     lengths = [dot.duration_ns for dot in dots if dot.duration_ns is not None]
     costs = [dot.cost_usd_nano for dot in dots if dot.cost_usd_nano]
+    if counts.with_receipts and not state.value("receipts"):
+        url = state.setting("receipts", "yes").url
+        with_receipts = figures.count(counts.with_receipts)
+        pills.append(_Choice("has receipts", url, False, with_receipts, mark="compile"))
     if slow := _tenth(state, "min_duration_ms", lengths, NS_PER_MS):
         pills.append(_Choice(f"slow, over {figures.duration(slow[0])}", *slow[1:], mark="clock"))
     if costly := _tenth(state, "min_cost", costs, NS_PER_S):
@@ -428,11 +447,37 @@ def _periods(state: ListState) -> list[_Choice]:
     ]
 
 
-def _column(state: ListState, orders: tuple[str, str]) -> _Column:
-    first, second = orders
-    if state.sort not in orders:
-        return _Column(state.sorted_by(first).url, "")
-    # The third click gives back the order of arrival.
-    following = second if state.sort == first else ""
-    sorting = "descending" if state.sort.startswith("-") else "ascending"
-    return _Column(state.sorted_by(following).url, sorting)
+def _columns(state: ListState) -> list[_Column]:
+    return [_column(state, one) for one in (STATUS, NAME, *map(COLUMNS.get, state.shown_columns))
+            if one]  # fmt: skip
+
+
+def _column(state: ListState, column: RunColumn) -> _Column:
+    first = column.sort
+    second = first.removeprefix("-") if first.startswith("-") else f"-{first}"
+    sorting, title = "", column.title
+    following = first
+    if first and state.sort in (first, second):
+        # The third click gives back the order of arrival.
+        following = second if state.sort == first else ""
+        sorting = "descending" if state.sort.startswith("-") else "ascending"
+    elif column.key == "started" and state.sort in ("", "-first_seen"):
+        sorting, title = "other", "ordered by arrival, the newest first; a click orders by start"
+    return _Column(
+        column.key,
+        column.label,
+        title,
+        column.is_figure,
+        state.sorted_by(following).url if first else "",
+        sorting,
+    )
+
+
+def _order(state: ListState) -> str:
+    if state.sort in ("", "-first_seen"):
+        return "Newest arrival first"
+    try:
+        sort = parse_sort(state.sort)
+    except InvalidQueryError:
+        return ""
+    return f"Sorted among the newest {SORTED_RUNS:,} runs" if is_scanned(sort) else ""

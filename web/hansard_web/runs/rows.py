@@ -15,6 +15,7 @@ from hansard_store.runs.groups import RunGroup
 from hansard_store.runs.queries import RunItem
 from hansard_web.annotations.labels import ScoreChip, score_chips
 from hansard_web.replay import SERVICE as REPLAYS
+from hansard_web.runs.columns import USUAL
 from hansard_web.ui import format as figures
 
 _SHORTEST_BAR_MS: Final = 100  # the bar's scale is logarithmic: 100 ms is empty, an hour is full
@@ -43,6 +44,7 @@ class RunRow:
     scores: tuple[ScoreChip, ...]
     error: str  # type and message of the first error that counts; "" where none failed
     mark_sums: str  # all tags and scores, for the title; "" where there are none
+    columns: tuple[str, ...]  # beside status and name
     group: RunGroup | None = None  # the row is all traces of one prompt; `run` is the whole of them
     of: str = ""  # group_id: the row is one of its traces, below its row
 
@@ -53,12 +55,20 @@ def run_rows(
     *,
     now_ns: int,
     selected: Collection[str] = (),
+    columns: tuple[str, ...] = USUAL,
 ) -> tuple[RunRow, ...]:
     """Return the rows of runs as they are now; a replay says what it is a replay of."""
     found = list(runs)
     errors = first_errors(connection, [run.id for run in found if run.error_count])
     return tuple(
-        _row(run, _replay(connection, run), errors, now_ns=now_ns, selected=selected)
+        _row(
+            run,
+            _replay(connection, run),
+            errors,
+            now_ns=now_ns,
+            selected=selected,
+            columns=columns,
+        )
         for run in found
     )
 
@@ -69,20 +79,23 @@ def mixed_rows(
     *,
     now_ns: int,
     selected: Collection[str] = (),
+    columns: tuple[str, ...] = USUAL,
 ) -> tuple[RunRow, ...]:
     """Return the rows of a list in which the traces of one prompt are one."""
     found = list(items)
     runs = [item for item in found if not isinstance(item, RunGroup)]
-    rows = iter(run_rows(connection, runs, now_ns=now_ns, selected=selected))
+    rows = iter(run_rows(connection, runs, now_ns=now_ns, selected=selected, columns=columns))
     return tuple(
-        group_row(item, now_ns=now_ns) if isinstance(item, RunGroup) else next(rows)
+        group_row(item, now_ns=now_ns, columns=columns)
+        if isinstance(item, RunGroup)
+        else next(rows)
         for item in found
     )
 
 
-def group_row(group: RunGroup, *, now_ns: int) -> RunRow:
+def group_row(group: RunGroup, *, now_ns: int, columns: tuple[str, ...] = USUAL) -> RunRow:
     """Return the row of all traces of a prompt: the prompt, and the last output."""
-    row = _row(group.whole, ("", ""), {}, now_ns=now_ns, selected=())
+    row = _row(group.whole, ("", ""), {}, now_ns=now_ns, selected=(), columns=columns)
     output = " ".join((group.whole.last_output or "")[:_LONGEST_TITLE].split())
     return replace(row, title=row.words or row.title, words=output, group=group)
 
@@ -93,9 +106,10 @@ def member_rows(
     *,
     now_ns: int,
     selected: Collection[str] = (),
+    columns: tuple[str, ...] = USUAL,
 ) -> tuple[RunRow, ...]:
     """Return the rows of a group's traces, to stand below its own."""
-    rows = run_rows(connection, group.members, now_ns=now_ns, selected=selected)
+    rows = run_rows(connection, group.members, now_ns=now_ns, selected=selected, columns=columns)
     return tuple(replace(row, of=group.group_id) for row in rows)
 
 
@@ -117,6 +131,7 @@ def _row(
     *,
     now_ns: int,
     selected: Collection[str],
+    columns: tuple[str, ...],
 ) -> RunRow:
     length_ns = run.duration_ns
     if length_ns is None:
@@ -144,6 +159,7 @@ def _row(
         scores=scores[:_MOST_SCORES],
         error=errors.get(run.id, ""),
         mark_sums=", ".join((*run.marks.tags, *(chip.title for chip in scores))),
+        columns=columns,
     )
 
 
