@@ -38,6 +38,7 @@ CHANGES: Final = {
     "POST /reports/{name}/ack": "decide",
     "POST /v1/reports/{name}/ack": "decide",
     "POST /theme": "read",
+    "POST /times": "read",
     "POST /v1/approvals": "ingest",
     "POST /v1/approvals/{approval_id}/approve": "decide",
     "POST /v1/approvals/{approval_id}/claim": "ingest",

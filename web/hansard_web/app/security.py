@@ -157,7 +157,7 @@ _SCOPES: Final = (
     ("PUT", re.compile(r"/v1/payloads/.*"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/approvals(?:/[^/]+/(?:repropose|claim|result))?"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/(?:events|scores)"), TokenScope.INGEST),
-    ("POST", re.compile(r"/(?:theme|messages|signout)"), TokenScope.READ),
+    ("POST", re.compile(r"/(?:theme|times|messages|signout)"), TokenScope.READ),
     # What an agent tells or asks through the sidecar. Answers that hold content need `read` too.
     ("POST", re.compile(r"/v1/runs/(?:start|[^/]+/(?:steps|end))"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/(?:tools/(?:call|result)|compile|model/call)"), TokenScope.INGEST),

@@ -110,6 +110,8 @@ COMMANDS: Final = (
     CommandEntry("replay", "replay_page.cli", "Make a model call again: exactly, or with changes."),
     CommandEntry("mcp", "mcp.cli", "Offer the record to MCP clients, over stdin and stdout."),
     CommandEntry("search", "search.cli", "Find what was said, in any run."),
+    CommandEntry("users", "users.cli", "Users: list, show."),
+    CommandEntry("conversations", "conversations.cli", "Conversations: list, show."),
     CommandEntry("usage", "usage.cli", "Sum tokens and money."),
     CommandEntry(
         "doctor",
