@@ -147,7 +147,7 @@ _HEALTH_PATH: Final = "/healthz"
 # Decisions: they need a credential, also where nothing else does (docs/security.md).
 _DECISIONS: Final = re.compile(
     r"/v1/approvals/[^/]+/(?:approve|reject|revise|settle|undo)|/approvals/[^/]+"
-    r"|/v1/tasks/[^/]+/decide|/tasks/[^/]+|/(?:v1/)?reports/[^/]+/ack"
+    r"|/v1/(?:tasks|errors)/[^/]+/decide|/(?:tasks|errors)/[^/]+|/(?:v1/)?reports/[^/]+/ack"
     # To take memory back, or to accept what contradicts it, is one; a purge needs `admin`.
     r"|(?:/v1/memory|/memory/[^/]+)/(?:invalidate|accept|unsupersede)"
 )
