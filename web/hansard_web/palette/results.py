@@ -75,7 +75,11 @@ def _steps(connection: apsw.Connection, words: str, run_id: str) -> Iterator[Fou
     for one in find_steps_by_name(connection, words, run_id=run_id, limit=_MOST["step"]):
         detail = f"{one.role}{', error' if one.is_error else ''} · run {one.run_id[:8]}"
         href = f"/runs/{one.run_id}?step={one.step_id.partition('-')[2]}"
-        yield _found("step", one.name, detail, href, one.at_ns)
+        yield _found("step", _step_words(one.name), detail, href, one.at_ns)
+
+
+def _step_words(name: str) -> str:
+    return name.removeprefix("execute_tool ").removeprefix("invoke_agent ").strip() or name
 
 
 def _settings(words: str) -> Iterator[FoundName]:
