@@ -92,6 +92,20 @@ class Facets(Answer):
     facets: dict[str, list[FacetCount]]
 
 
+class FilterValueBody(Body):
+    value: str
+    runs: Annotated[
+        int | None, Description("1,000 at most; of tags and scores, marks; null: not counted")
+    ]
+
+
+class FilterValueList(Answer):
+    """Values of a filter in the whole store; `is_complete`: there are no others."""
+
+    items: list[FilterValueBody]
+    is_complete: bool
+
+
 class StepMention(Body):
     """What every mention of a step says of it."""
 

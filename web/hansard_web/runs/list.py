@@ -32,6 +32,7 @@ from hansard_store.runs.queries import (
     run_facets,
     sample_runs,
 )
+from hansard_store.runs.values import VALUE_KEYS, filter_values
 from hansard_web.diff.headline import Comparison, compare_runs
 from hansard_web.runs.columns import COLUMNS, NAME, STATUS, RunColumn
 from hansard_web.runs.filters import (
@@ -50,7 +51,8 @@ PAGE_ROWS: Final = 50
 MOST_OPENED: Final = 100  # traces of a prompt below its row
 MOST_AUTOMATIC_PAGES: Final = 10  # then people have to click for more
 _FACET_VALUES: Final = 8  # that are seen at once
-_MORE_FACET_VALUES: Final = 92
+FACET_VALUES_COUNTED: Final = 1_000  # so that the number of the others is true of the newest runs
+_MOST_VALUES: Final = 100  # of one facet that are listed at once
 _FACETS: Final = {
     "tag": "Tag",
     "agent": "Agent",
@@ -100,8 +102,7 @@ class FacetGroup:
     title: str
     key: str
     choices: tuple[_Choice, ...]
-    more: tuple[_Choice, ...] = ()  # further values, folded away
-    left_out: int = 0  # values beyond those
+    more: str = ""  # how many others the newest runs have; "" for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ class RunCounts:
     facets: tuple[FacetGroup, ...]
     is_sampled: bool  # counts are of the newest runs only
     summary: str
+    query: str  # the state that was counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +218,14 @@ def _counts(
     connection: apsw.Connection, state: ListState, dots: Sequence[RunDot], *, now_ns: int
 ) -> RunCounts:
     filters = to_filter(state, now_ns=now_ns).filter
-    found = run_facets(connection, filters, now_ns=now_ns)
+    found = run_facets(connection, filters, now_ns=now_ns, values=FACET_VALUES_COUNTED)
     return RunCounts(
         kind=_kind_filter(connection, state, filters, now_ns=now_ns),
         pills=tuple(_pills(state, found, dots)),
         facets=tuple(_facets(connection, state, found, now_ns=now_ns)),
         is_sampled=not found.is_complete,
         summary=_summary(found),
+        query=state.query,
     )
 
 
@@ -278,7 +281,9 @@ def _no_counts(state: ListState) -> RunCounts:
     is_given = state.value("kind") == "agent"
     is_on = is_given or state.hides_other
     kind = KindFilter(is_on, is_given, any_url=state.setting("kind", ANY_KIND).url)
-    return RunCounts(kind, (), (), is_sampled=False, summary=figures.plural(0, "run"))
+    return RunCounts(
+        kind, (), (), is_sampled=False, summary=figures.plural(0, "run"), query=state.query
+    )
 
 
 def list_rows(
@@ -341,28 +346,62 @@ def _facets(
         chosen = [term.value for term in state.terms if term.key == key]
         of = counts
         if chosen and key != "tag":  # tags add up: each must stand
-            others = to_filter(state.without(key), now_ns=now_ns).filter
-            of = run_facets(connection, others, now_ns=now_ns)
+            rest = to_filter(state.without(key), now_ns=now_ns).filter
+            of = run_facets(connection, rest, now_ns=now_ns, values=FACET_VALUES_COUNTED)
         runs = {found.value: found.runs for found in of.counts.get(key, ())}
         known = [status for status in RUN_STATUSES if status in runs] if key == "status" else runs
         values = [*known][:_FACET_VALUES]
         values += [value for value in chosen if value not in values]
-        folded = [value for value in known if value not in values]
-        seen, more = (
-            tuple(
-                _Choice(
-                    label=value,
-                    url=state.toggled(key, value).url,
-                    is_on=value in chosen,
-                    runs=figures.count(runs.get(value, 0)),
-                )
-                for value in some
+        others = len(runs) - sum(value in runs for value in values)
+        choices = tuple(
+            _Choice(
+                label=value,
+                url=state.toggled(key, value).url,
+                is_on=value in chosen,
+                runs=figures.count(runs.get(value, 0)),
             )
-            for some in (values, folded[:_MORE_FACET_VALUES])
+            for value in values
         )
-        if seen:
-            groups.append(FacetGroup(title, key, seen, more, left_out=len(folded) - len(more)))
+        if choices:
+            more = figures.count(others) if others else ""
+            groups.append(FacetGroup(title, key, choices, more if key in VALUE_KEYS else ""))
     return groups
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesPage:
+    """All values of a facet, as choices of a list."""
+
+    key: str
+    title: str
+    choices: tuple[_Choice, ...]
+    is_complete: bool
+    address: str  # of these values, to be searched
+    is_list: bool  # only the list of them
+
+
+def values_page(
+    connection: apsw.Connection, state: ListState, key: str, *, like: str | None
+) -> ValuesPage:
+    """Return the values of a facet in the whole store; raises InvalidQueryError for another key."""
+    found = filter_values(connection, key, like=like or "", limit=_MOST_VALUES)
+    choices = tuple(
+        _Choice(
+            label=one.value,
+            url=state.toggled(key, one.value).url,
+            is_on=state.has(key, one.value),
+            runs="" if one.runs is None else figures.count(one.runs),
+        )
+        for one in found.items
+    )
+    return ValuesPage(
+        key=key,
+        title=_FACETS.get(key, key),
+        choices=choices,
+        is_complete=found.is_complete,
+        address=f"/fragments/values/{key}?{state.query}",
+        is_list=like is not None,
+    )
 
 
 def _pills(state: ListState, counts: RunFacets, dots: Sequence[RunDot]) -> list[_Choice]:
