@@ -58,7 +58,7 @@ def test_an_empty_filtered_list_shows_the_first_run_that_meets_the_filter(
 ) -> None:
     runs.run("other", agent="mender")
     page.goto("/?agent=front-desk")
-    expect(page.locator("#results .empty")).to_contain_text("No run meets these conditions")
+    expect(page.locator("#results .empty")).to_contain_text("No runs match")
     expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
 
     runs.run("another", agent="mender")

@@ -69,6 +69,8 @@ class RunBody(Body):
     synthetic: bool
     tags: Annotated[list[str], Description("that stand on the run and its steps")]
     scores: list[ScoreSumBody]
+    pending_approvals: Annotated[int, Description("that wait for a decision or a new draft")]
+    rejected_approvals: int
     first_seen_seq: int
     version: int
 
@@ -88,6 +90,20 @@ class Facets(Answer):
     runs: int
     is_complete: bool
     facets: dict[str, list[FacetCount]]
+
+
+class FilterValueBody(Body):
+    value: str
+    runs: Annotated[
+        int | None, Description("1,000 at most; of tags and scores, marks; null: not counted")
+    ]
+
+
+class FilterValueList(Answer):
+    """Values of a filter in the whole store; `is_complete`: there are no others."""
+
+    items: list[FilterValueBody]
+    is_complete: bool
 
 
 class StepMention(Body):

@@ -48,7 +48,8 @@ def table(
     """
     found = find_table(table)
     chosen = read_word("format", format, FORMATS) or "csv"
-    filters = {name: text for name, text in request.query_params.items() if name not in _OWN}
+    query = request.query_params
+    filters = {name: "\n".join(query.getlist(name)) for name in query if name not in _OWN}
     source = Source(site.folder, site.readers, accounts.store)
     body = write_rows(chosen, found.name, found.columns, found.read(source, filters))
     name = file_name(found.name, chosen)

@@ -43,7 +43,9 @@ def table(
     Example: hansard table receipts reason=over_budget --format markdown
     """
     found = find_table(name)
-    pairs = dict(map(_pair, filters))
+    pairs: dict[str, str] = {}
+    for key, value in map(_pair, filters):
+        pairs[key] = f"{pairs[key]}\n{value}" if key in pairs else value
     folder = use_store(options.get("data"))
     with accounting(options) as approvals, closing(Readers(folder)) as readers:
         rows = found.read(Source(folder, readers, approvals), pairs)

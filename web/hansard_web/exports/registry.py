@@ -21,6 +21,7 @@ _TABLES: Final = {
     "receipts": "receipts.table",
     "refusals": "health.table:REFUSALS",
     "reports": "reports.table",
+    "runs": "runs.table",
     "senders": "health.table:SENDERS",
     "tasks": "tasks.table",
 }

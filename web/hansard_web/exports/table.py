@@ -32,7 +32,8 @@ class Table:
     """A list as the API has it. `columns` are keys of its bodies; `a.b` is `b` of `a`.
 
     `rows` yields the bodies in the order of the list, and raises what the list's route raises
-    before the first of them. Filters are texts by the names that the route's parameters have.
+    before the first of them. Filters are texts by the names that the route's parameters have;
+    a parameter that was given several times is the lines of one text.
     """
 
     name: str  # in the address and in the name of the file
