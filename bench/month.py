@@ -156,9 +156,7 @@ class Month(Agents):
         span.status.message = words
         span.attributes.extend(attributes_of({"error.type": kind}))
         event = span.events.add(name="exception", time_unix_nano=span.end_time_unix_nano)
-        event.attributes.extend(
-            attributes_of({"exception.type": kind, "exception.message": words})
-        )
+        event.attributes.extend(attributes_of({"exception.type": kind, "exception.message": words}))
 
 
 def fill(data: Path, *, spans: int, seed: int = 17) -> None:

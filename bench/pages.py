@@ -34,6 +34,7 @@ class Page:
     what: str
     path: str
     has_bar: bool = True
+    is_fragment: bool = False  # what htmx requests
 
 
 def run(*, spans: int = SPANS, data: Path | None = None, calls: int = _CALLS) -> list[Figure]:
@@ -54,7 +55,7 @@ def _pages(server: processes.Measured) -> Iterator[Page]:
     for place in PLACES:
         yield Page(place.label, place.href)
     for name, path in _daily(_newest(server)):
-        yield Page(name, path)
+        yield Page(name, path, is_fragment=path.startswith("/fragments/"))
     run_id, step_id = _newest_step(server)
     yield Page("one run", f"/runs/{run_id}", has_bar=False)
     yield Page("one step", f"/steps/{step_id}", has_bar=False)
@@ -85,12 +86,13 @@ def _newest_step(server: processes.Measured) -> tuple[str, str]:
 
 
 def _measure(server: processes.Measured, page: Page, bar_ms: float, calls: int) -> Figure:
+    headers = {"HX-Request": "true"} if page.is_fragment else {}
     for _ in range(_WARM_UP):
-        size = len(server.get(page.path))
+        size = len(server.get(page.path, headers))
     waits, used_s = [], server.cpu_s()
     for _ in range(calls):
         began = time.perf_counter()
-        server.get(page.path)
+        server.get(page.path, headers)
         waits.append(time.perf_counter() - began)
     used_ms = (server.cpu_s() - used_s) / calls * 1_000
     note = f"median wait {percentile(waits, 0.5) * 1_000:.0f} ms, {size / 1_000:,.0f} kB"
