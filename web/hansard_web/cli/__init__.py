@@ -83,6 +83,11 @@ COMMANDS: Final = (
         "tasks.cli",
         "Look for what goes wrong again and again; open tasks for review.",
     ),
+    CommandEntry(
+        "errors",
+        "error_groups.cli",
+        "Errors by cause: list, show, watch, unwatch, note, close, open.",
+    ),
     CommandEntry("tasks", "tasks.cli", "Tasks for review: list, show, approve, dismiss, done."),
     CommandEntry(
         "heartbeat",

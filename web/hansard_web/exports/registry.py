@@ -17,6 +17,7 @@ _TABLES: Final = {
     "approvals": "approvals.table",
     "conversations": "conversations.table",
     "drops": "health.table:DROPS",
+    "errors": "error_groups.table",
     "events": "audit.table",
     "memory": "memory.table",
     "receipts": "receipts.table",

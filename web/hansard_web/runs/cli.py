@@ -92,6 +92,7 @@ def runs() -> None:
 @click.option("--conversation", help="Conversation id.")
 @click.option("--group", help="Group id: the traces of one prompt of one conversation.")
 @click.option("--user", help="User id.")
+@click.option("--error", help="Error id: runs with an error of this group.")
 @click.option("--receipts", help="yes or no: whether its context decisions were recorded.")
 @click.option("--attribute", multiple=True, metavar="KEY:VALUE", help="An attribute of any span.")
 @click.option("--since", help="Started at or after: 24h (ago), 2026-01-31, or with a time.")

@@ -67,7 +67,7 @@ _ALL_OTHERS: Final = RunFilter(kind=HIDDEN)
 # Kinds that are shown beside the chips, with what they hide.
 _OWN_PLACE: Final = (FilterTerm("kind", "agent"), FilterTerm("kind", ANY_KIND))
 _ENOUGH_FOR_TENTH: Final = 20  # ended runs below which "the slowest tenth" means little
-_PERIODS: Final = {
+PERIODS: Final = {
     "": "Any time",
     "15m": "Last 15 minutes",
     "1h": "Last hour",
@@ -467,7 +467,7 @@ def _period(state: ListState) -> str:
     since, until = state.value("since"), state.value("until")
     if until:
         return f"{_short(since) or 'the beginning'} to {_short(until)}"
-    return _PERIODS.get(since, f"Since {_short(since)}")
+    return PERIODS.get(since, f"Since {_short(since)}")
 
 
 def _short(moment: str) -> str:
@@ -482,7 +482,7 @@ def _periods(state: ListState) -> list[_Choice]:
             (bare.setting("since", value) if value else bare).url,
             is_on=state.value("since") == value and not state.value("until"),
         )
-        for value, label in _PERIODS.items()
+        for value, label in PERIODS.items()
     ]
 
 

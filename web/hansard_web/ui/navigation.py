@@ -27,6 +27,7 @@ class Place:
 
 PLACES: Final = (
     Place("runs", "Runs", "/", "r", "every run, filtered and compared; traces"),
+    Place("errors", "Errors", "/errors", "e", "failed steps by cause; exceptions, issues"),
     Place("conversations", "Conversations", "/conversations", "c", "sessions, threads of runs"),
     Place("users", "Users", "/users", "p", "people: runs, cost, errors and scores by user id"),
     Place("approvals", "Approvals", "/approvals", "a", "actions that wait for a decision"),
