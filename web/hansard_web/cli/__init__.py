@@ -70,6 +70,7 @@ COMMANDS: Final = (
         "annotations.cli",
         "Annotations: list, note, score, tag, withdraw; export what is marked as a data set.",
     ),
+    CommandEntry("views", "views.cli", "Saved views of the run list: list, save, rename, delete."),
     CommandEntry(
         "approvals",
         "approvals.cli",
