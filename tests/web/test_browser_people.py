@@ -91,5 +91,5 @@ def test_a_conversation_is_read_on_a_phone_with_tools_folded(
     page.goto("/conversations?id=c")
     expect(page.locator("#messages .msg-read").get_by_text("It was shipped.")).to_be_visible()
     expect(page.locator("details.turn-tools .call").first).to_be_hidden()
-    page.locator("details.turn-tools summary").click()
+    page.locator("details.turn-tools > summary").click()
     expect(page.locator("details.turn-tools .call").first).to_be_visible()
