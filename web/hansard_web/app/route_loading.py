@@ -72,14 +72,15 @@ _API: Final = (
     "evaluation.api", "heartbeat.api",
     "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api", "health.api",
     "notifications.api", "diff.api", "receipts.api", "transcripts.api", "replay_page.api",
-    "exports.api",
+    "exports.api", "views.api", "palette.api",
 )  # fmt: skip
 _PAGES: Final = (
     "runs.page", "steps.page", "run_page.page", "runs.live", "approvals.page", "approvals.live",
     "audit.page", "conversations.page", "users.page", "transcripts.page", "diff.page.routes",
     "replay_page.form_page", "replay_page.result_page", "search.page", "memory.page",
     "annotations.forms", "tasks.page", "error_groups.page", "notifications.page", "reports.page",
-    "receipts.page", "usage.page", "health.page", "health.metrics", "ui.theme",
+    "receipts.page", "usage.page", "health.page", "health.metrics", "views.page", "palette.page",
+    "ui.theme",
     "principals.signin",
 )  # fmt: skip
 

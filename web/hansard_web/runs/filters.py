@@ -194,6 +194,8 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
             words += rest
         elif key == "compare":
             compare.setdefault(value)
+        elif key == "columns":
+            others[key] = ",".join(filter(None, (others[key], value)))
         elif key in others:
             others[key] = value
         elif key in KEYS:

@@ -32,6 +32,7 @@ from hansard_store.runs.queries import (
     run_facets,
     sample_runs,
 )
+from hansard_store.runs.saved_views import SavedView, list_views
 from hansard_store.runs.values import VALUE_KEYS, filter_values
 from hansard_web.diff.headline import Comparison, compare_runs
 from hansard_web.runs.columns import COLUMNS, NAME, STATUS, RunColumn
@@ -167,6 +168,9 @@ class RunsPage:
     comparison: Comparison | None
     hidden: tuple[tuple[str, str], ...]  # what the filter form carries along unseen
     live_url: str
+    views: tuple[SavedView, ...]
+    all_columns: tuple[_Choice, ...]
+    export: tuple[tuple[str, str], ...]  # the filters of the list as a file
 
 
 def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> RunsPage:
@@ -200,7 +204,16 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
         comparison=compare_runs(connection, state, now_ns=now_ns),
         hidden=tuple(hidden_pairs(state, leave_out=("q", "cursor", "compare"))),
         live_url=live_url(state, seq=seq, newest=newest),
-    )
+        views=tuple(list_views(connection)),
+        all_columns=tuple(
+            _Choice(one.label, "", one.key in state.shown_columns, mark=one.key)
+            for one in COLUMNS.values()
+        ),
+        export=tuple(
+            pair for pair in state.explicit().pairs()
+            if pair[0] not in ("columns", "view", "cursor", "compare")
+        ),
+    )  # fmt: skip
 
 
 def counts_of(connection: apsw.Connection, state: ListState, *, now_ns: int) -> RunCounts:
