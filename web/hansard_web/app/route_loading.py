@@ -77,7 +77,7 @@ _PAGES: Final = (
     "audit.page", "runs.conversations", "transcripts.page", "diff.page.routes",
     "replay_page.form_page", "replay_page.result_page", "search.page", "memory.page",
     "annotations.forms", "tasks.page", "notifications.page", "reports.page", "receipts.page",
-    "usage.page", "health.page", "health.metrics",
+    "usage.page", "overview.page", "latency.page", "health.page", "health.metrics",
     "ui.theme", "principals.signin",
 )  # fmt: skip
 

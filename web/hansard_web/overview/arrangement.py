@@ -13,6 +13,8 @@ from hansard_web.ui.charts import Buckets, Chart, ChartOf, Series, change_text
 
 _Get = Callable[[Point], float | None]
 _NOT_NAMED: Final = "(none)"
+# Lines differ by their dashes as well as by colour.
+_MARKS: Final = {"p50": "p50", "p95": "p95", "p99": "p99", "runs": "p50", "model calls": "p95"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,9 @@ def head_figures(now: Point, before: Point | None) -> tuple[HeadFigure, ...]:
         head(
             "Error rate",
             "percent",
-            lambda one: one.error_pct,
+            lambda one: one.failed_run_pct,
             less_is_good=True,
-            detail=f"{now.errors:,} of {now.calls:,} calls",
+            detail=f"{now.failed_runs:,} of {now.runs:,} runs",
         ),
     )
 
@@ -100,20 +102,22 @@ def charts_of(
         page=state.url,
         csv=csv,
     )
-    past = before.points if before and len(before.points) == len(figures.points) else ()
+    past = before.points if before and before.total.runs else ()
 
     def stacked(name: str, title: str, unit: Unit, get: _Get) -> Chart:
         series = [_dimension(one, state, get) for one in figures.series]
         series = series or [Series(title, _values(figures.points, get))]
         return chart.bars(name, title, unit, series, before=_values(past, get))
 
-    def lines(name: str, title: str, unit: Unit, gets: dict[str, _Get], compare: _Get) -> Chart:
+    def lines(name: str, title: str, unit: Unit, gets: dict[str, _Get], compared: str) -> Chart:
         plain = len(gets) == 1
         series = [
-            Series(label, _values(figures.points, get), mark="s1" if plain else label)
+            Series(label, _values(figures.points, get), mark="s1" if plain else _MARKS[label])
             for label, get in gets.items()
         ]
-        return chart.lines(name, title, unit, series, before=_values(past, compare))
+        of = "" if plain else compared
+        past_values = _values(past, gets[compared])
+        return chart.lines(name, title, unit, series, before=past_values, before_of=of)
 
     return (
         stacked("cost", "Cost", "money", lambda one: one.cost_usd_nano),
@@ -124,21 +128,21 @@ def charts_of(
             "Latency of model calls",
             "duration",
             {"p50": lambda p: p.p50_ns, "p95": lambda p: p.p95_ns, "p99": lambda p: p.p99_ns},
-            lambda one: one.p95_ns,
+            "p95",
         ),
         lines(
             "first-token",
             "Time to first token",
             "duration",
             {"p50": lambda p: p.first_token_p50_ns, "p95": lambda p: p.first_token_p95_ns},
-            lambda one: one.first_token_p50_ns,
+            "p50",
         ),
         lines(
             "error-rate",
             "Error rate",
             "percent",
-            {"error rate": lambda p: p.error_pct},
-            lambda one: one.error_pct,
+            {"runs": lambda p: p.failed_run_pct, "model calls": lambda p: p.error_pct},
+            "runs",
         ),
         token_kinds(chart, figures.points),
         lines(
@@ -146,9 +150,12 @@ def charts_of(
             "Cache-hit rate",
             "percent",
             {"cache-hit rate": lambda p: p.cached_pct},
-            lambda one: one.cached_pct,
+            "cache-hit rate",
         ),
-        stacked("errors", "Errors of model calls", "count", lambda one: one.errors),
+        # Of a model only its calls are counted, not the runs around them.
+        stacked("errors", "Failed model calls", "count", lambda one: one.errors)
+        if state.by == "model"
+        else stacked("errors", "Failed runs", "count", lambda one: one.failed_runs),
     )
 
 

@@ -11,8 +11,10 @@ OTHERS = "other"
 class Point:
     """What happened in a column or a period; None where nothing reported it."""
 
-    calls: int = 0
-    errors: int = 0
+    runs: int = 0
+    failed_runs: int = 0
+    calls: int = 0  # of models
+    errors: int = 0  # failed calls of models
     cost_usd_nano: int | None = None
     input_tokens: int | None = None
     cached_tokens: int | None = None
@@ -33,6 +35,10 @@ class Point:
     @property
     def error_pct(self) -> float | None:
         return 100 * self.errors / self.calls if self.calls else None
+
+    @property
+    def failed_run_pct(self) -> float | None:
+        return 100 * self.failed_runs / self.runs if self.runs else None
 
     @property
     def cached_pct(self) -> float | None:

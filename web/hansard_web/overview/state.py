@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlencode
 
-from hansard_web.runs.filters import NS_PER_S, ListState, parse_time, read_state
+from hansard_store.errors import InvalidQueryError
+from hansard_store.figures.records import DAY_NS, HOUR_NS, Dimension
+from hansard_web.api.times import read_time
+from hansard_web.runs.filters import ListState, read_state
 
-HOUR_NS: Final = 3600 * NS_PER_S
-DAY_NS: Final = 24 * HOUR_NS
 PERIODS: Final = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days"}
 DEFAULT_PERIOD: Final = "7d"
-DIMENSIONS: Final = ("model", "agent", "service", "user", "tag")
+DIMENSIONS: Final[tuple[Dimension, ...]] = ("model", "agent", "service", "user", "tag")
 STEPS: Final = {"hour": HOUR_NS, "day": DAY_NS}
 _MOST_BUCKETS: Final = 192
 _HOURS_UP_TO_NS: Final = 3 * DAY_NS
 _LONGEST_NS: Final = 400 * DAY_NS
-_OWN_KEYS: Final = ("by", "step", "dated", "before")
+LATENCY_DIMENSIONS: Final[tuple[Dimension, ...]] = ("model", "tool", "agent")
+_OWN_KEYS: Final = ("by", "step", "dated", "before", "order", "show")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,12 @@ class OverviewState:
     """The whole state of the page. `runs` holds the filters, its since and until the period."""
 
     runs: ListState
-    by: str = "model"
+    by: Dimension = "model"
     step: str = ""  # "" as fits the period
     is_dated: bool = False  # model versions are counted apart
     has_before: bool = True
+    order: str = ""  # of a table, with "-" for the highest first
+    show: str = ""  # of the charts of usage: cost, tokens, calls
     path: str = "/overview"
 
     def with_runs(self, runs: ListState) -> OverviewState:
@@ -65,6 +69,8 @@ class OverviewState:
         pairs += [
             ("dated", "1" if self.is_dated else ""),
             ("before", "" if self.has_before else "0"),
+            ("order", self.order),
+            ("show", self.show),
         ]
         return [(key, value) for key, value in pairs if value]
 
@@ -93,8 +99,8 @@ class OverviewState:
     def window(self, *, now_ns: int) -> Window:
         """Return the period in whole steps; a time that is none is the default period."""
         until_text = self.runs.value("until")
-        since_ns = parse_time(self.since, now_ns=now_ns)
-        until_ns = parse_time(until_text, now_ns=now_ns) if until_text else now_ns
+        since_ns = _time(self.since, now_ns)
+        until_ns = _time(until_text, now_ns) if until_text else now_ns
         if since_ns is None:
             since_ns = now_ns - 7 * DAY_NS
         if until_ns is None or until_ns <= since_ns:
@@ -117,8 +123,18 @@ class OverviewState:
         return window.length_ns / HOUR_NS <= _MOST_BUCKETS
 
 
+def _time(text: str, now_ns: int) -> int | None:
+    try:
+        return read_time("since", text, now_ns=now_ns)
+    except InvalidQueryError:
+        return None  # the page names it beside the filters
+
+
 def read_overview(
-    pairs: Iterable[tuple[str, str]], *, path: str = "/overview", by: str = "model"
+    pairs: Iterable[tuple[str, str]],
+    *,
+    path: str = "/overview",
+    dimensions: Sequence[Dimension] = DIMENSIONS,
 ) -> OverviewState:
     """Return the state of an address; what it does not know is left out.
 
@@ -131,9 +147,11 @@ def read_overview(
     chosen = own.get("by", "")
     return OverviewState(
         runs=runs,
-        by=chosen if chosen in DIMENSIONS else by,
+        by=next((one for one in dimensions if one == chosen), dimensions[0]),
         step=own.get("step", "") if own.get("step") in STEPS else "",
         is_dated=own.get("dated") == "1",
         has_before=own.get("before") != "0",
+        order=own.get("order", "")[:20],
+        show=own.get("show", "")[:20],
         path=path,
     )
