@@ -60,8 +60,8 @@ def _over_time(source: Source, filters: Mapping[str, str]) -> Iterator[Row]:
 
 
 def _time_rows(figures: PeriodFigures, by: str) -> Iterator[Row]:
-    groups = [(None, None, figures.points)]
-    groups += [(by, one.key or "", one.points) for one in figures.series]  # type: ignore[list-item]
+    groups: list[tuple[str | None, str | None, Sequence[Point]]] = [(None, None, figures.points)]
+    groups += [(by, one.key or "", one.points) for one in figures.series]
     for dimension, key, points in groups:
         for start_ns, point in zip(figures.starts_ns, points, strict=True):
             if point.runs or point.calls or dimension is None:
