@@ -72,7 +72,7 @@ _API: Final = (
     "evaluation.api", "heartbeat.api",
     "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api", "health.api",
     "notifications.api", "diff.api", "receipts.api", "transcripts.api", "replay_page.api",
-    "exports.api", "views.api",
+    "exports.api", "views.api", "palette.api",
 )  # fmt: skip
 _PAGES: Final = (
     "runs.page", "steps.page", "run_page.page", "runs.live", "approvals.page", "approvals.live",
@@ -80,7 +80,7 @@ _PAGES: Final = (
     "replay_page.form_page", "replay_page.result_page", "search.page", "memory.page",
     "annotations.forms", "tasks.page", "error_groups.page", "notifications.page", "reports.page",
     "receipts.page", "usage.page", "overview.page", "latency.page", "health.page",
-    "health.metrics", "views.page", "ui.theme", "principals.signin",
+    "health.metrics", "views.page", "palette.page", "ui.theme", "principals.signin",
 )  # fmt: skip
 
 

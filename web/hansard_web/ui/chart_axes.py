@@ -165,6 +165,6 @@ def interval_text(start_ns: int, end_ns: int) -> str:
     if start_ns % _DAY_NS == 0 and length_ns % _DAY_NS == 0:
         last = datetime.fromtimestamp(end_ns // _S - 1, UTC)
         return day if length_ns == _DAY_NS else f"{day} – {last:%b} {last.day}"
-    if length_ns <= _DAY_NS:
+    if start.date() == datetime.fromtimestamp(end_ns // _S - 1, UTC).date():
         return f"{day}, {start:%H:%M}–{end:%H:%M}"
     return f"{day}, {start:%H:%M} – {end:%b} {end.day}, {end:%H:%M}"
