@@ -66,7 +66,8 @@ Loads = Literal["now", "later"]
 
 # Where routes are: the `router` of a module, or another, in the order in which they are tried.
 _API: Final = (
-    "runs.api", "steps.api", "runs.api:export_router", "search.api", "usage.api", "users.api",
+    "runs.api", "steps.api", "runs.api:export_router", "search.api", "usage.api", "overview.api",
+    "users.api",
     "conversations.api", "payloads.api",
     "policy.api", "approvals.api", "audit.api", "tasks.api", "error_groups.api",
     "evaluation.api", "heartbeat.api",

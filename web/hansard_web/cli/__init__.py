@@ -114,6 +114,8 @@ COMMANDS: Final = (
     CommandEntry("search", "search.cli", "Find what was said, in any run."),
     CommandEntry("users", "users.cli", "Users: list, show."),
     CommandEntry("conversations", "conversations.cli", "Conversations: list, show."),
+    CommandEntry("overview", "overview.cli", "Sum runs, cost, errors and latency over time."),
+    CommandEntry("latency", "overview.cli", "Compare the latency of models, tools or agents."),
     CommandEntry("usage", "usage.cli", "Sum tokens and money."),
     CommandEntry(
         "doctor",
