@@ -33,7 +33,7 @@ def large(pipeline: Pipeline, count: int) -> None:
 @pytest.mark.covers("UI-24")
 def test_the_tree_is_read_with_the_keyboard_alone(page: Page, pipeline: Pipeline) -> None:
     tool_loop().send(pipeline)
-    page.goto(f"/runs/{RUN}")
+    page.goto(f"/runs/{RUN}?closed=1")
 
     page.keyboard.press("j")
     expect(row(page, 1)).to_be_focused()
@@ -218,7 +218,7 @@ def test_a_run_is_read_without_script(browser: Browser, served: Served, pipeline
     context = browser.new_context(base_url=served.url, java_script_enabled=False)
     page = context.new_page()
 
-    page.goto(f"/runs/{RUN}")
+    page.goto(f"/runs/{RUN}?first=0")
     expect(page.locator("#rows [role=row]")).to_have_count(200)
     page.get_by_role("link", name="Next 200 steps").click()
     expect(page.locator("#rows .tg-title").first).to_have_text("step 201")

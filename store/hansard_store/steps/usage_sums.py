@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -42,15 +43,17 @@ class UsageSums:
 
     def __init__(self, tree: Tree, counted: Sequence[Sequence[Any]]) -> None:
         rows = {node.id: row for row, node in enumerate(tree.nodes)} if counted else {}
-        placed = sorted((rows[one[0]], *one[1:]) for one in counted if one[0] in rows)
+        placed = sorted(
+            ((rows[one[0]], one) for one in counted if one[0] in rows), key=itemgetter(0)
+        )
         self._sizes = tree.sizes
-        self._rows = [one[0] for one in placed]
-        columns = list(zip(*placed, strict=True))[1:] if placed else []
+        self._rows = [row for row, _ in placed]
+        columns = list(zip(*(one for _, one in placed), strict=True))[1:]
         # Two running sums a column: of the numbers, and of how many there are.
         self._sums = [
             (
-                [0, *accumulate(value or 0 for value in column)],
-                [0, *accumulate(value is not None for value in column)],
+                [0, *accumulate([value or 0 for value in column])],
+                [0, *accumulate([value is not None for value in column])],
             )
             for column in columns
         ]

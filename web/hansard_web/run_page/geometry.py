@@ -30,6 +30,7 @@ _TIME_HUGE = int(SpanFlag.TIME_HUGE)
 _TIME_ODD = int(SpanFlag.TIME_ODD | SpanFlag.TIME_HUGE)
 _ERROR = int(SpanFlag.ERROR)
 _NOT_COUNTED = int(SpanFlag.DUPLICATE | SpanFlag.REPORTED_ELSEWHERE)
+_KEPT_DRAWN = 64  # bars of more pieces than are drawn
 _MOST_PIECES = 160  # of own time in one bar; more would not be seen apart
 
 
@@ -66,6 +67,7 @@ class Picture:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._own: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._drawn: Recent[list[Span]] = Recent(_KEPT_DRAWN)
         self._span_rows: dict[str, int] | None = None
         self._bounds = _bounds(tree.nodes)
 
@@ -107,13 +109,28 @@ class Picture:
             self._own[row] = pieces
         return pieces
 
+    def drawn_own_time(self, row: int, until_ns: int, scale: Scale) -> list[Span]:
+        """Return the pieces of own time that can be seen on a scale; of long loops cached."""
+        pieces = self.own_time(row, until_ns)
+        if len(pieces) <= _MOST_PIECES or row not in self._own:
+            return drawn_pieces(pieces, scale)
+        return self._drawn.get((row, scale), lambda: drawn_pieces(pieces, scale))
+
     def _find_own_time(self, row: int, until_ns: int) -> tuple[tuple[tuple[int, int], ...], bool]:
         whole = self.times(row, until_ns)
-        has_open = self.tree.nodes[row].end_ns is None
-        covered = []
-        for child in self.children(row):
-            has_open = has_open or self.tree.nodes[child].end_ns is None
-            covered.append(self.times(child, until_ns))
+        nodes, sizes = self.tree.nodes, self.tree.sizes
+        has_open = nodes[row].end_ns is None
+        covered: list[tuple[int, int]] = []
+        child, end = row + 1, row + sizes[row]
+        while child < end:  # as `times` does, without an object a child: a loop may have 50,000
+            node = nodes[child]
+            child += sizes[child]
+            start_ns = node.sort_ns if node.start_ns is None else node.start_ns
+            end_ns = node.end_ns
+            if end_ns is None:
+                has_open = True
+                end_ns = start_ns if node.flags & _TIME_HUGE else until_ns
+            covered.append((start_ns, end_ns if end_ns > start_ns else start_ns))
         covered.sort()
         pieces, reached = [], whole.start_ns
         for start_ns, end_ns in covered:
@@ -172,16 +189,18 @@ def drawn_pieces(pieces: Sequence[tuple[int, int]], scale: Scale) -> list[Span]:
     Of a part with several the longest stands for all, so that the pieces reach to the end of the
     bar however many gaps a loop has.
     """
-    inside = [Span(*piece) for piece in pieces if scale.overlaps(Span(*piece))]
+    low, high = scale.start_ns, scale.end_ns
+    inside = [piece for piece in pieces if piece[1] >= low and piece[0] <= high]
     if len(inside) <= _MOST_PIECES:
-        return inside
-    longest: dict[int, Span] = {}
+        return [Span(*piece) for piece in inside]
+    longest: dict[int, tuple[int, int]] = {}
+    length = max(high - low, 1)
     for piece in inside:
-        part = int(scale.at(piece.start_ns) * _MOST_PIECES / 100)
+        part = max(piece[0] - low, 0) * _MOST_PIECES // length
         known = longest.get(part)
-        if known is None or piece.length_ns > known.length_ns:
+        if known is None or piece[1] - piece[0] > known[1] - known[0]:
             longest[part] = piece
-    return list(longest.values())
+    return [Span(*piece) for piece in longest.values()]
 
 
 def span_key(node: Node) -> str:

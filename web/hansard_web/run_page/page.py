@@ -350,6 +350,7 @@ def next_row(look: Look, spans: Collection[int], *, is_back: bool) -> int | None
 router = APIRouter()
 
 
+_PANE_AT_ONCE = 1_000  # steps of a run whose page comes with the pane it opens with
 _A_YEAR_S = 365 * 86_400
 
 
@@ -373,6 +374,7 @@ class RunPage:
     log: _LogView | None
     graph: GraphView | None
     step: Pane | None
+    step_href: str | None  # where the pane comes from, when it is not here yet
     live_href: str | None
     memory: MemoryPanel | None
     claims: evaluating.ClaimPanel | None
@@ -531,6 +533,8 @@ def _page(look: Look, query: Mapping[str, str], *, with_step: bool = True) -> Ru
         log = log_view(look)
         text = log.summary
     here = look.address(first=state.first)
+    # In a long run the pane reads thousands of calls: the tree does not wait for it.
+    is_late = state.at is not None and len(look.picture.tree) > _PANE_AT_ONCE
     return RunPage(
         head=run_head(
             found,
@@ -552,7 +556,10 @@ def _page(look: Look, query: Mapping[str, str], *, with_step: bool = True) -> Ru
         conversation=conversation,
         log=log,
         graph=graph,
-        step=_pane(look, query) if with_step else None,
+        step=_pane(look, query) if with_step and not is_late else None,
+        step_href=f"{look.fragments}/step?{look.state.but(span=state.at).query()}"
+        if is_late
+        else None,
         live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}&v={found.version}",
         memory=panel_of_run(connection, found.run_id, now_ns=now_ns),
         claims=evaluating.panel_of_run(connection, found.run_id),
