@@ -66,12 +66,23 @@ def folder() -> Iterator[Path]:
 
 
 @contextmanager
-def hansard(data: Path) -> Iterator[Measured]:
+def hansard(data: Path, *arguments: str) -> Iterator[Measured]:
     """Run `hansard serve` for the block."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HANSARD_")}
     began = time.perf_counter()
     with subprocess.Popen(
-        [*HANSARD, "serve", "--json", "--data", str(data), "--http-port", "0", "--grpc-port", "0"],
+        [
+            *HANSARD,
+            "serve",
+            "--json",
+            "--data",
+            str(data),
+            "--http-port",
+            "0",
+            "--grpc-port",
+            "0",
+            *arguments,
+        ],
         stdout=subprocess.PIPE,
         text=True,
         env=environment | {"NO_PROXY": "127.0.0.1"},

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 import apsw
 
 from hansard_collector.trends.model import Trend, distinct, trend_text, trends_of
+from hansard_collector.webhooks import TIMEOUT_S, WebhookFailed, post_json
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.terminal import printable
@@ -385,9 +384,7 @@ def recorded_trends(connection: apsw.Connection, *, now_ns: int) -> list[Trend]:
 # A report sent to an address: one POST of JSON, which ends in time and is not repeated.
 
 
-TIMEOUT_S: Final = 5.0  # to be reached, and as long again to answer
 _MOST_CHARS: Final = 30_000  # chat programs refuse 40,000
-_MOST_ANSWER_BYTES: Final = 64 << 10
 
 
 class ReportNotSent(HansardError):
@@ -403,35 +400,8 @@ def send_report(
 
     No redirect is followed: an address that is set permits no other.
     """
-    # Imported here: pages and commands that only read reports need no TLS.
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection
-
-    from hansard_collector.timed_response import TimedResponse
-
     body = {"text": text[:_MOST_CHARS], "report": name, "recipients": list(recipients)}
     try:
-        parts = urlsplit(address)
-        port = parts.port
-    except ValueError:
-        raise ReportNotSent("the address is none") from None
-    host = str(parts.hostname)
-    kinds = {"http": HTTPConnection, "https": HTTPSConnection}
-    connection = kinds[parts.scheme](host, port, timeout=timeout_s)
-    connection.response_class = TimedResponse
-    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
-    headers = {"Content-Type": "application/json", "User-Agent": "hansard"}
-    try:
-        connection.request("POST", path, json.dumps(body).encode(), headers)
-        response = connection.getresponse()
-        response.read(_MOST_ANSWER_BYTES)
-    except TimeoutError:
-        raise ReportNotSent(f"{host} did not answer within {timeout_s:g} s") from None
-    except (OSError, ValueError) as error:  # a ValueError: no host, or none that can be encoded
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise ReportNotSent(f"{host} cannot be reached: {reason or type(error).__name__}") from None
-    except HTTPException as error:
-        raise ReportNotSent(f"{host} does not speak HTTP: {type(error).__name__}") from None
-    finally:
-        connection.close()
-    if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        raise ReportNotSent(f"{host} answered {response.status}")
+        post_json(address, json.dumps(body).encode(), timeout_s=timeout_s)
+    except WebhookFailed as error:
+        raise ReportNotSent(str(error)) from None

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.errors import InvalidCursorError, InvalidQueryError
 from hansard_store.ingest.derived_rows import SpanProjection, Usage
-from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, RunSort, parse_sort
+from hansard_store.runs import queries
+from hansard_store.runs.filters import (
+    INDEXED_SORTS,
+    NEWEST_FIRST,
+    RUN_SORTS,
+    RunFilter,
+    RunSort,
+    parse_sort,
+)
 from hansard_store.runs.queries import (
     changed_runs,
     get_run,
@@ -193,7 +201,7 @@ def test_a_cursor_of_another_sort_is_refused(store: StoreMaker) -> None:
         )
 
 
-@pytest.mark.parametrize("text", ["", "-", "name", "--started_at", "+started_at"])
+@pytest.mark.parametrize("text", ["", "-", "colour", "--started_at", "+started_at"])
 def test_unknown_sorts_are_refused(text: str) -> None:
     with pytest.raises(InvalidQueryError, match="known are first_seen"):
         parse_sort(text)
@@ -296,7 +304,7 @@ def test_no_list_of_runs_scans_a_table(
     assert plans.scans() == []
 
 
-@pytest.mark.parametrize("key", RUN_SORTS)
+@pytest.mark.parametrize("key", INDEXED_SORTS)
 def test_an_unfiltered_page_is_read_in_order(
     store: StoreMaker, plans: QueryPlans, key: str
 ) -> None:
@@ -304,6 +312,56 @@ def test_an_unfiltered_page_is_read_in_order(
         list_runs(store.db, RunFilter(), now_ns=NOW, sort=RunSort(key))
 
     assert [found for found in plans.sorts() if "run_facet" not in found[1]] == []
+
+
+@pytest.mark.parametrize("key", [key for key in RUN_SORTS if key not in INDEXED_SORTS])
+def test_an_order_without_an_index_is_of_a_bounded_number_of_the_newest_runs(
+    store: StoreMaker, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setattr(queries, "SORTED_RUNS", 3)
+    for number in range(5):
+        store.span(f"run {number}", run=f"r{number}")
+
+    found = {
+        name
+        for sort in (RunSort(key), RunSort(key, descending=False))
+        for name in all_pages(store, RunFilter(), sort=sort, limit=2)
+    }
+
+    assert found == {"run 2", "run 3", "run 4"}
+
+
+def test_runs_are_sorted_by_what_a_column_shows(store: StoreMaker) -> None:
+    def made(name: str, agent: str | None, model: str, tokens: int | None) -> SpanProjection:
+        usage = Usage(tokens_input=tokens, tokens_output=None if tokens is None else 1)
+        facets = (("model", model),) if model else ()
+        return SpanProjection(
+            role="llm", dialect="gen_ai", model=model or None, usage=usage, call=call(usage=usage),
+            agent_name=agent, user_id=agent, facets=facets,
+        )  # fmt: skip
+
+    store.span("b", run="r1", projection=made("b", "Zoe", "m2", 10))
+    store.span("A", run="r2", projection=made("A", None, "m1", None))
+    store.span("c", run="r3", projection=made("c", "ann", "", 30), status=2)
+
+    assert names(store, sort=parse_sort("name")) == "A b c"
+    assert names(store, sort=parse_sort("agent")) == "c b A"  # no agent: behind all that have one
+    assert names(store, sort=parse_sort("user")) == "c b A"
+    assert names(store, sort=parse_sort("model")) == "A b c"
+    assert names(store, sort=parse_sort("-tokens")) == "c b A"
+    assert names(store, sort=parse_sort("-input")) == "c b A"
+    assert names(store, sort=parse_sort("-errors")) == "c A b"
+    assert names(store, sort=parse_sort("status")) == "c b A"
+
+
+def test_both_kinds_of_runs_are_merged_in_one_order(store: StoreMaker) -> None:
+    for number, is_agent in enumerate([True, False, True, False]):
+        role = "agent" if is_agent else "other"
+        store.span(f"n{number}", run=f"r{number}", projection=SpanProjection(role, "otel"))
+
+    for sort in (RunSort("steps"), RunSort("steps", descending=False)):
+        assert len(set(all_pages(store, RunFilter(), sort=sort, limit=1))) == 4
+        assert len(all_pages(store, RunFilter(kind="agent"), sort=sort, limit=1)) == 2
 
 
 def test_facets_scan_no_table(store: StoreMaker, plans: QueryPlans) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_store.steps.tree import Node, Tree, build_tree
-from hansard_store.steps.usage_sums import UsageSums
+from hansard_store.steps.usage_sums import SubtreeUsage
 
 
 @st.composite
@@ -37,7 +37,7 @@ def test_a_sum_is_that_of_what_is_counted_below(
     made: tuple[Tree, list[tuple[Any, ...]]],
 ) -> None:
     tree, counted = made
-    sums = UsageSums(tree, counted)
+    sums = SubtreeUsage(tree, counted)
 
     for row in range(len(tree)):
         below = {one.id for one in tree.nodes[row : row + tree.sizes[row]]}

@@ -140,8 +140,8 @@ def test_unknown_is_not_cut_in_a_narrow_list(
     cell = page.locator(".runs tbody td", has_text="unknown").first
     expect(cell).to_be_visible()
     assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
-    expect(page.locator(".run-agent")).to_contain_text("gpt-4o-mini")
-    expect(page.locator(".run-agent .dim")).to_be_visible()
+    expect(page.locator(".c-agent")).to_contain_text("gpt-4o-mini")
+    expect(page.locator(".c-agent .dim")).to_be_visible()
     context.close()
 
 

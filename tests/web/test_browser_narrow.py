@@ -82,7 +82,7 @@ def test_what_an_ellipsis_cuts_is_read_whole_under_the_pointer(page: Page, runs:
     runs.run("fix", agent=LONG)
     page.goto("/")
 
-    cell = page.locator("#runs .run-agent").bounding_box()
+    cell = page.locator("#runs .c-agent").bounding_box()
     assert cell
     page.mouse.move(cell["x"] + 20, cell["y"] + 16)
     expect(page.locator("#runs .rowlink")).to_have_attribute("title", re.compile(LONG))

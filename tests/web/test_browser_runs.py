@@ -58,7 +58,7 @@ def test_an_empty_filtered_list_shows_the_first_run_that_meets_the_filter(
 ) -> None:
     runs.run("other", agent="mender")
     page.goto("/?agent=front-desk")
-    expect(page.locator("#results .empty")).to_contain_text("No run meets these conditions")
+    expect(page.locator("#results .empty")).to_contain_text("No runs match")
     expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
 
     runs.run("another", agent="mender")
@@ -223,7 +223,7 @@ def test_a_theme_is_chosen_once_for_every_page(page: Page, runs: RunMaker, theme
     runs.run()
     page.goto("/usage")
 
-    page.get_by_label("Theme", exact=True).first.click()
+    page.locator("[popovertarget=settings]").click()
     page.get_by_role("button", name=theme).click()
 
     expect(page).to_have_url(re.compile("/usage$"))
@@ -312,11 +312,12 @@ def test_everything_is_read_without_scripts(
     page.get_by_label("Remove filter status").click()
     page.get_by_role("link", name="Older runs").click()
     expect(page.locator("#runs .rowlink")).to_have_count(10)
+    page.get_by_role("button", name="More").click()
     page.get_by_label("Main").get_by_role("link", name="Search").click()
     page.get_by_role("main").get_by_role("searchbox").fill("noon")
     page.get_by_role("button", name="Search", exact=True).click()
     expect(page.locator(".hit").first).to_be_visible()
-    page.get_by_label("Theme", exact=True).first.click()
+    page.locator("[popovertarget=settings]").click()
     page.get_by_role("button", name="Dark").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     context.close()

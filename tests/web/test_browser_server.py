@@ -60,6 +60,7 @@ def test_a_browser_signs_in_once_where_a_token_is_wanted(browser: Browser, tmp_p
         page.get_by_role("button", name="Sign in").click()
 
         expect(page).to_have_url(re.compile(r"/usage\?since=7d$"))
+        page.get_by_role("button", name="Settings").click()
         page.get_by_role("button", name="Sign out").click()
         expect(page.locator("h1")).to_have_text("Sign in")
         page.goto(server.endpoints.http)
@@ -90,6 +91,7 @@ def test_the_command_beside_an_action_opens_it_signed_in_and_sign_out_ends_that(
         page.goto(address)
         expect(page).to_have_url(there)
         expect(page.get_by_role("button", name="Approve this draft")).to_be_visible()
+        page.get_by_role("button", name="Settings").click()
         page.get_by_role("button", name="Sign out").click()
         expect(page.locator("h1")).to_have_text("Sign in")
         page.go_back()

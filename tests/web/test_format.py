@@ -91,7 +91,14 @@ def test_every_moment_that_can_be_stored_can_be_shown(epoch_ns: int) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(-9, "now"), (4, "now"), (59, "59 s"), (3599, "59 m"), (86_400, "24 h"), (172_800, "2 d")],
+    [
+        (-9, "now"),
+        (4, "now"),
+        (59, "59 s ago"),
+        (3599, "59 m ago"),
+        (86_400, "24 h ago"),
+        (172_800, "2 d ago"),
+    ],
 )
 def test_ages_have_one_unit(seconds: int, shown: str) -> None:
     assert figures.ago(seconds * S) == shown

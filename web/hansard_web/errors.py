@@ -48,3 +48,9 @@ class EncodedPayloadError(HansardError):
 
     def __init__(self) -> None:
         super().__init__("a payload is sent as it is, without Content-Encoding")
+
+
+class NotificationsOff(HansardError):
+    """No notification is sent: no webhook is set, or `outbound` is off (HTTP 409)."""
+
+    code = "notifications_off"

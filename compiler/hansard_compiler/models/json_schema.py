@@ -40,6 +40,15 @@ TIME: Final[Schema] = {
         {"type": "string", "pattern": "^[0-9]{1,18}$"},
     ]
 }
+# The same, or how long ago: 24h, 7d.
+TIME_OR_AGE: Final[Schema] = {
+    "anyOf": [
+        DATE_TIME,
+        {"type": "string", "format": "date", "pattern": f"^{_DAY}$"},
+        {"type": "string", "pattern": "^[0-9]{1,18}$"},
+        {"type": "string", "pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?(ms|s|m|min|h|d|w)$"},
+    ]
+}
 NOT_BLANK: Final = r"[^\s\x1c-\x1f\x85]"
 # Nanoseconds of so many milliseconds, and nano-dollars of so many dollars, are within 64 bits.
 AMOUNT: Final[Schema] = {"type": "number", "minimum": 0, "maximum": 4_600_000_000}

@@ -66,6 +66,20 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
         _raise_undone(connection, error)
 
 
+@contextmanager
+def observing_transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Run a block as `transaction` does, after others and whatever the schema is.
+
+    For what decides nothing, as ingest: see `begin_after_others`.
+    """
+    begin_after_others(connection)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException as error:
+        _raise_undone(connection, error)
+
+
 def begin(connection: apsw.Connection) -> None:
     """Take the write lock.
 

@@ -16,11 +16,12 @@ import apsw
 
 from hansard_store.annotations.queries import MarkCondition, ScoreWanted, mark_conditions
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.errors import InvalidQueryError
+from hansard_store.errors import InvalidCursorError, InvalidQueryError
 from hansard_store.runs.status import ALIVE_UNTIL, WAITS_UNTIL
 
 RUN_STATUSES = ("ok", "error", "open", "no_end", "blocked", "cancelled")
 RUN_KINDS = ("agent", "other")
+RECEIPT_WORDS = {"yes": True, "no": False}
 HIDDEN = "hidden"  # of a list of groups: runs of kind other that are in no group with an agent's
 ANY_KIND = "any"  # of a query: no condition
 FACET_KINDS = ("agent", "model", "tool", "service", "role")
@@ -58,6 +59,7 @@ class RunFilter:
     until_ns: int | None = None  # started before
     min_duration_ns: int | None = None  # an open run has lasted as long as it was heard of
     min_cost_usd_nano: int | None = None
+    has_receipts: bool | None = None
 
     def facets(self) -> list[tuple[str, tuple[str, ...]]]:
         return [(kind, values) for kind in FACET_KINDS if (values := getattr(self, kind))]
@@ -99,7 +101,38 @@ _AGENT_WALKS = {
     "duration_ms": "run INDEXED BY run_agent_duration",
     "cost_usd": "run INDEXED BY run_agent_cost",
 }
-RUN_SORTS = tuple(_SORTS)
+# Orders with one index for both kinds: runs of both are the two halves of it, merged.
+_HALVED_SORTS = {
+    "tokens": (
+        "coalesce(run.tokens_input + run.tokens_output, run.tokens_input, run.tokens_output, -1)",
+        "run INDEXED BY run_tokens",
+    ),
+    "steps": ("run.step_count", "run INDEXED BY run_steps"),
+    "errors": ("run.error_count", "run INDEXED BY run_errors"),
+}
+# Orders without an index: it would be written with every batch for a list that is rarely wanted.
+# The newest SORTED_RUNS that meet the filter are read and sorted.
+SORTED_RUNS = 10_000
+_LAST_TEXT = "\U0010ffff"  # where a text is missing: behind all others
+_SCAN_SORTS = {
+    "name": "lower(substr(run.name, 1, 80))",
+    "status": "run.status",
+    "agent": f"lower(substr(coalesce(run.agent_name, '{_LAST_TEXT}'), 1, 80))",
+    "model": "coalesce((SELECT lower(min(value)) FROM run_facet"
+    f" WHERE run = run.id AND kind = 'model'), '{_LAST_TEXT}')",
+    "service": "coalesce((SELECT lower(min(value)) FROM run_facet"
+    f" WHERE run = run.id AND kind = 'service'), '{_LAST_TEXT}')",
+    "user": f"lower(substr(coalesce(run.user_id, '{_LAST_TEXT}'), 1, 80))",
+    "last_seen": "run.last_received_ns",
+    "tools": "run.tool_calls",
+    "calls": "run.model_calls",
+    "input": "coalesce(run.tokens_input, -1)",
+    "output": "coalesce(run.tokens_output, -1)",
+    "cached": "coalesce(1000 * run.tokens_cache_read / nullif(run.tokens_input, 0), -1)",
+}
+_TEXT_SORTS = ("name", "status", "agent", "model", "service", "user")
+INDEXED_SORTS = (*_SORTS, *_HALVED_SORTS)
+RUN_SORTS = (*INDEXED_SORTS, *_SCAN_SORTS)
 
 
 def parse_kind(text: str | None) -> str | None:
@@ -110,6 +143,15 @@ def parse_kind(text: str | None) -> str | None:
         known = ", ".join((*RUN_KINDS, ANY_KIND))
         raise InvalidQueryError("kind", f"no run has kind {text!r}; known are {known}")
     return text
+
+
+def parse_receipts(text: str | None) -> bool | None:
+    """Return whether a query asks for runs with receipts; None where it does not say."""
+    if not text:
+        return None
+    if text not in RECEIPT_WORDS:
+        raise InvalidQueryError("receipts", f"receipts is {text[:40]!r}; it is yes or no")
+    return RECEIPT_WORDS[text]
 
 
 def parse_group(text: str | None) -> bytes | None:
@@ -124,8 +166,8 @@ def parse_group(text: str | None) -> bytes | None:
 def parse_sort(text: str) -> RunSort:
     """Return the sort of a query value: a key, with `-` before it for largest or newest first."""
     key = text.removeprefix("-")
-    if key not in _SORTS:
-        known = ", ".join(_SORTS)
+    if key not in RUN_SORTS:
+        known = ", ".join(RUN_SORTS)
         raise InvalidQueryError(
             "sort", f"cannot sort by {text!r}; known are {known}, each also with -"
         )
@@ -136,22 +178,33 @@ def parse_sort(text: str) -> RunSort:
 class RunCursor:
     """The last run of a page: its value in the sort, and its number."""
 
-    value: int
+    value: int | str
     id: int
 
     def encode(self, sort: RunSort) -> str:
-        return encode_cursor(f"runs {sort.text}", self.value, self.id)
+        value = 0 if isinstance(self.value, str) else self.value
+        return encode_cursor(f"runs {sort.text}", value, self.id)
 
 
-def decode_run_cursor(text: str, sort: RunSort) -> RunCursor:
-    """Return the place a cursor names; raises InvalidCursorError, also for one of another sort."""
+def decode_run_cursor(connection: apsw.Connection, text: str, sort: RunSort) -> RunCursor:
+    """Return the place a cursor names; raises InvalidCursorError, also for one of another sort.
+
+    In an order of texts it is the place of a run as it is now; of a run that is gone there is none.
+    """
     value, number = decode_cursor(f"runs {sort.text}", text, count=2)
-    return RunCursor(value, number)
+    if sort.key not in _TEXT_SORTS:
+        return RunCursor(value, number)
+    found = connection.execute(f"SELECT {_SCAN_SORTS[sort.key]} FROM run WHERE id = ?", (number,))
+    if (words := found.get) is None:
+        raise InvalidCursorError("cursor")
+    return RunCursor(words, number)
 
 
 def first_page(sort: RunSort) -> RunCursor:
     """Return a place before every run."""
     edge = _MAX_INTEGER if sort.descending else -_MAX_INTEGER - 1
+    if sort.key in _TEXT_SORTS:
+        return RunCursor(_LAST_TEXT if sort.descending else "", edge)
     return RunCursor(edge, edge)
 
 
@@ -256,6 +309,10 @@ _STATUS = {
         ),
     ),
 }
+_RECEIPTS = {
+    True: _column("run.id > 0 AND run.has_receipts = 1", "run_receipts", in_order=True),
+    False: _Condition("run.has_receipts = 0"),
+}
 # The number makes it a search of the partial index, whatever else is asked.
 _KIND = {
     "agent": _column("run.id > 0 AND run.work_count > 0", "run_agent", in_order=True),
@@ -306,8 +363,11 @@ def run_query(
         "after_id": after.id,
     }
     conditions = [*_column_conditions(filters), *_status_conditions(filters)]
-    if filters.kind is not None:
+    is_walked = sort.key in _HALVED_SORTS and filters.kind is not None
+    if filters.kind is not None and (not is_walked or filters.kind == HIDDEN):
         conditions.append(_KIND[filters.kind])
+    if filters.has_receipts is not None:
+        conditions.append(_RECEIPTS[filters.has_receipts])
     for one in mark_conditions(filters.tag, filters.score):
         bindings |= one.bindings
         conditions.append(_mark(one))
@@ -318,9 +378,11 @@ def run_query(
     else:
         bindings["candidates"] = json.dumps(list(candidates))
         driver = _CANDIDATES.driver
-    value, walk = _SORTS[sort.key]
-    if filters.kind == "agent":
-        walk = _AGENT_WALKS[sort.key]
+    value, walk = _order_of(sort, filters.kind)
+    if is_walked:
+        half = _half(walk, is_agent=filters.kind == "agent")
+        conditions.append(half)
+        driver = driver or half.driver
     number = "run.id" if driver is None else driver.number
     direction, compare = ("DESC", "<") if sort.descending else ("ASC", ">")
     if value == "run.id":
@@ -342,6 +404,32 @@ def run_query(
         value=value,
         bindings=bindings,
     )
+
+
+def _order_of(sort: RunSort, kind: str | None) -> tuple[str, str]:
+    """Return the sorted expression, and how to walk all runs of a kind in its order."""
+    if sort.key in _SCAN_SORTS:
+        return _SCAN_SORTS[sort.key], "run NOT INDEXED"
+    if sort.key in _HALVED_SORTS:
+        return _HALVED_SORTS[sort.key]
+    value, walk = _SORTS[sort.key]
+    return value, _AGENT_WALKS[sort.key] if kind == "agent" else walk
+
+
+def _half(walk: str, *, is_agent: bool) -> _Condition:
+    """Runs of one kind as an index of both holds them: the expression and nothing else."""
+    test = f"(run.work_count > 0) = {int(is_agent)}"
+    return _Condition(test, _Driver(walk, test))
+
+
+def is_halved(filters: RunFilter, sort: RunSort) -> bool:
+    """Whether the runs of a filter are to be read kind by kind and merged."""
+    return filters.kind is None and sort.key in _HALVED_SORTS
+
+
+def is_scanned(sort: RunSort) -> bool:
+    """Whether no index has this order: only the newest SORTED_RUNS can be sorted."""
+    return sort.key in _SCAN_SORTS
 
 
 def _bindings(filters: RunFilter, *, now_ns: int) -> dict[str, object]:

@@ -84,7 +84,7 @@ def list_grouped(
     A group is where its first member in the order stands that meets the filter. Raises what
     `list_runs` raises.
     """
-    start = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
+    start = decode_run_cursor(connection, cursor, sort) if cursor else first_page(sort)
     with snapshot(connection):
         places = _places(
             connection, filters, now_ns=now_ns, sort=sort, start=start, limit=limit + 1
@@ -128,7 +128,7 @@ def get_groups(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    value: int  # in the sort
+    value: int | str  # in the sort
     run: int
     group: bytes | None
 
@@ -215,7 +215,8 @@ def _distinct(values: Iterable[Sequence[str]]) -> tuple[str, ...]:
 _COMBINED: tuple[tuple[Callable[[list[Any]], Any], Sequence[str]], ...] = (
     (max, ("last_received_ns", "change_seq")),
     (sum, ("version", "span_count", "step_count", "open_count", "error_count", "work_count",
-           "model_calls", "tool_calls")),
+           "model_calls", "tool_calls",
+           "pending_approvals", "rejected_approvals")),
     (_sum, ("cost_usd_nano",)),
     (any, ("has_receipts", "pinned", "has_keepalive")),
     (_first, ("agent_name", "domain", "user_id", "first_input")),

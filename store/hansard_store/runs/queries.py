@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -20,12 +22,16 @@ from hansard_store.database.transactions import snapshot
 from hansard_store.runs.candidates import candidate_runs
 from hansard_store.runs.filters import (
     NEWEST_FIRST,
+    RUN_KINDS,
+    SORTED_RUNS,
     RunCursor,
     RunFilter,
     RunQuery,
     RunSort,
     decode_run_cursor,
     first_page,
+    is_halved,
+    is_scanned,
     run_query,
 )
 from hansard_store.runs.status import ALIVE_UNTIL, WAITS_UNTIL, TokenSums, run_status, token_sums
@@ -72,6 +78,8 @@ class RunItem:
     models: tuple[str, ...]
     service_names: tuple[str, ...]
     marks: RunMarks  # tags and scores that stand on it and its steps
+    pending_approvals: int  # that wait for a decision, or for a new draft
+    rejected_approvals: int
 
     @property
     def duration_ns(self) -> int | None:
@@ -105,6 +113,7 @@ class RunFacets:
     runs: int
     is_complete: bool
     counts: Mapping[str, Sequence[_FacetCount]]
+    with_receipts: int  # runs whose context decisions were recorded
 
 
 RUN_COLUMNS = f"""
@@ -140,6 +149,14 @@ FROM json_each(:runs) AS wanted CROSS JOIN run_facet AS facet
   ON facet.run = wanted.value AND facet.kind IN ('model', 'service')
 ORDER BY facet.run, facet.kind, facet.value
 """
+_APPROVALS = """
+SELECT approval.trace_id, approval.status = 'rejected' AS is_rejected, count(*)
+FROM json_each(:traces) AS wanted CROSS JOIN approval INDEXED BY approval_run
+  ON approval.trace_id = unhex(wanted.value)
+WHERE approval.status = 'rejected'
+  OR (approval.status IN ('awaiting', 'revised') AND approval.expires_ns > :now_ns)
+GROUP BY approval.trace_id, is_rejected
+"""
 _FACETS = """
 SELECT facet.kind, facet.value, count(*) AS runs
 FROM json_each(:runs) AS wanted CROSS JOIN run_facet AS facet ON facet.run = wanted.value
@@ -160,7 +177,7 @@ def list_runs(
 
     Raises InvalidQueryError for a filter that cannot be meant and for a broken cursor.
     """
-    after = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
+    after = decode_run_cursor(connection, cursor, sort) if cursor else first_page(sort)
     with snapshot(connection):
         found = matching_rows(
             connection, filters, RUN_COLUMNS, sort=sort, after=after, now_ns=now_ns, limit=limit + 1
@@ -182,7 +199,29 @@ def matching_rows(
     now_ns: int,
     limit: int,
 ) -> list[Any]:
-    """Return (sorted value, *columns) of the first runs after a cursor that meet a filter."""
+    """Return (sorted value, *columns) of the first runs after a cursor that meet a filter.
+
+    In an order without an index they are the first of the newest SORTED_RUNS that meet it.
+    """
+    if is_scanned(sort):
+        return _scanned(
+            connection, filters, columns, sort=sort, after=after, now_ns=now_ns, limit=limit
+        )
+    if is_halved(filters, sort):
+        halves = [
+            matching_rows(
+                connection,
+                replace(filters, kind=kind),
+                f"run.id, {columns}",
+                sort=sort,
+                after=after,
+                now_ns=now_ns,
+                limit=limit,
+            )
+            for kind in RUN_KINDS
+        ]
+        merged = heapq.merge(*halves, key=itemgetter(0, 1), reverse=sort.descending)
+        return [(value, *rest) for value, _, *rest in islice(merged, limit)]
     candidates = candidate_runs(connection, filters)
     if candidates is None:
         query = run_query(connection, filters, sort=sort, after=after, now_ns=now_ns)
@@ -196,6 +235,28 @@ def matching_rows(
         if len(found) == limit:
             break
     return found
+
+
+def _scanned(
+    connection: apsw.Connection,
+    filters: RunFilter,
+    columns: str,
+    *,
+    sort: RunSort,
+    after: RunCursor,
+    now_ns: int,
+    limit: int,
+) -> list[Any]:
+    """Return what `matching_rows` does of the newest runs that meet a filter, sorted here."""
+    newest = matching_rows(
+        connection, filters, "1", sort=NEWEST_FIRST, after=first_page(NEWEST_FIRST),
+        now_ns=now_ns, limit=SORTED_RUNS,
+    )  # fmt: skip
+    numbers = [row[0] for row in newest]
+    query = run_query(
+        connection, RunFilter(), sort=sort, after=after, now_ns=now_ns, candidates=numbers
+    )
+    return _select(connection, query, columns, limit=limit)
 
 
 def _portions(
@@ -297,7 +358,7 @@ def run_facets(
         rows = matching_rows(
             connection,
             filters,
-            f"run.status, {ALIVE_UNTIL}, {WAITS_UNTIL}",
+            f"run.status, {ALIVE_UNTIL}, {WAITS_UNTIL}, run.user_id, run.has_receipts",
             sort=sort,
             after=first_page(sort),
             now_ns=now_ns,
@@ -312,10 +373,14 @@ def run_facets(
             bucket.append(_FacetCount(value, runs))
     statuses = Counter(
         run_status(stored, alive_until_ns=alive_ns, now_ns=now_ns, waits_until_ns=waits_ns)
-        for _, stored, alive_ns, waits_ns in rows[:FACET_SAMPLE]
+        for _, stored, alive_ns, waits_ns, *_ in rows[:FACET_SAMPLE]
     )
+    users = Counter(row[4] for row in rows[:FACET_SAMPLE] if row[4])
     by_count = sorted(statuses.items(), key=lambda counted: (-counted[1], counted[0]))
     counts["status"] = [_FacetCount(status, runs) for status, runs in by_count]
+    if users:
+        by_count = sorted(users.items(), key=lambda counted: (-counted[1], counted[0]))
+        counts["user"] = [_FacetCount(user, runs) for user, runs in by_count[:values]]
     if tags:
         counts["tag"] = [_FacetCount(tag, runs) for tag, runs in tags]
     complete = len(rows) <= FACET_SAMPLE
@@ -323,18 +388,22 @@ def run_facets(
         min(len(rows), FACET_SAMPLE),
         is_complete=complete,
         counts={k: tuple(v) for k, v in counts.items()},
+        with_receipts=sum(bool(row[5]) for row in rows[:FACET_SAMPLE]),
     )
 
 
 def run_items(
     connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], *, now_ns: int
 ) -> list[RunItem]:
-    """Add models, services and annotations to rows of runs, with two queries for all of them."""
+    """Add models, services, annotations and approvals to rows of runs, with a query for each."""
     numbers = json.dumps([row[0] for row in rows])
     names: dict[tuple[int, str], list[str]] = {}
     for run, kind, value in connection.execute(_NAMES, {"runs": numbers}):
         names.setdefault((run, kind), []).append(value)
     marks = marks_of_runs(connection, [row[0] for row in rows])
+    traces = json.dumps([row[_PLAIN].hex() for row in rows])
+    found = connection.execute(_APPROVALS, {"traces": traces, "now_ns": now_ns})
+    approvals = {(trace, bool(rejected)): count for trace, rejected, count in found}
     return [
         _item(
             row,
@@ -342,6 +411,8 @@ def run_items(
             models=tuple(names.get((row[0], "model"), ())),
             service_names=tuple(names.get((row[0], "service"), ())),
             marks=marks.get(row[0], NO_MARKS),
+            pending_approvals=approvals.get((row[_PLAIN], False), 0),
+            rejected_approvals=approvals.get((row[_PLAIN], True), 0),
         )
         for row in rows
     ]

@@ -6,7 +6,8 @@ models from the calls themselves. A run belongs to the day on which it started.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import apsw
@@ -122,6 +123,29 @@ def count_unpriced(
     """Return how many counted calls of the runs of a window have no cost: sums are without them."""
     found: int = connection.execute(_UNPRICED, {"since": since_ns, "until": until_ns}).get
     return found
+
+
+def total_usage(rows: Sequence[UsageRow], *, key: str | None = None) -> UsageRow:
+    """Return the sum of rows; sums that none of them has are None."""
+    sums = [row.tokens for row in rows if row.tokens]
+    costs = [row.cost_usd_nano for row in rows if row.cost_usd_nano is not None]
+    return UsageRow(
+        key=key,
+        runs=sum(row.runs for row in rows),
+        model_calls=sum(row.model_calls for row in rows),
+        tokens=_add(sums) if sums else None,
+        cost_usd_nano=sum(costs) if costs else None,
+    )
+
+
+def _add(sums: Sequence[TokenSums]) -> TokenSums:
+    def total(values: Sequence[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if known else None
+
+    return TokenSums(
+        *(total([getattr(one, field.name) for one in sums]) for field in fields(TokenSums))
+    )
 
 
 def run_usage(connection: apsw.Connection, run: int) -> list[UsageRow]:

@@ -15,7 +15,7 @@ import apsw
 
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.tree import Tree
-from hansard_store.steps.usage_sums import UsageSums
+from hansard_store.steps.usage_sums import SubtreeUsage
 
 NodeKind = Literal["run", "agent", "tool", "model"]
 EdgeKind = Literal["call", "hand-off"]
@@ -44,7 +44,7 @@ class GraphPart:
     cost_usd_nano: int | None = None  # None: no call reports one
     step: int = -1  # row of the first step that failed, else of the first
 
-    def add(self, row: int, tree: Tree, sums: UsageSums) -> None:
+    def add(self, row: int, tree: Tree, sums: SubtreeUsage) -> None:
         """Count one more step."""
         node = tree.nodes[row]
         failed = bool(node.flags & _ERROR)
@@ -88,7 +88,7 @@ class AgentGraph:
 
 
 def agent_graph(
-    connection: apsw.Connection, run_id: str, tree: Tree, sums: UsageSums
+    connection: apsw.Connection, run_id: str, tree: Tree, sums: SubtreeUsage
 ) -> AgentGraph:
     """Return the graph of a run. Reads the names of its agents, tools and models."""
     rows: Any = connection.execute(_STEPS, {"trace": bytes.fromhex(run_id)})
@@ -97,7 +97,7 @@ def agent_graph(
 
 def build_graph(
     tree: Tree,
-    sums: UsageSums,
+    sums: SubtreeUsage,
     steps: Iterable[tuple[int, str, str | None, str | None, str | None]],
 ) -> AgentGraph:
     """Return the graph of a tree; `steps` are span.id, name, agent, tool and model. O(steps)."""

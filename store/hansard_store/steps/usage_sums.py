@@ -38,7 +38,7 @@ class UsageBelow:
     cost_usd_nano: int | None
 
 
-class UsageSums:
+class SubtreeUsage:
     """The counted usage of a run by row of its tree; a sum costs two searches."""
 
     def __init__(self, tree: Tree, counted: Sequence[Sequence[Any]]) -> None:
@@ -74,6 +74,6 @@ class UsageSums:
         return UsageBelow(calls or 0, token_sums(tokens), cost)
 
 
-def usage_sums(connection: apsw.Connection, run: int, tree: Tree) -> UsageSums:
+def usage_sums(connection: apsw.Connection, run: int, tree: Tree) -> SubtreeUsage:
     """Return the sums of one run (by run.id). Reads its counted calls."""
-    return UsageSums(tree, connection.execute(_COUNTED, {"run": run}).fetchall())
+    return SubtreeUsage(tree, connection.execute(_COUNTED, {"run": run}).fetchall())

@@ -71,6 +71,8 @@ def test_a_run_is_listed_with_what_it_did_and_cost(api: Api) -> None:
                 "synthetic": False,
                 "tags": [],
                 "scores": [],
+                "pending_approvals": 0,
+                "rejected_approvals": 0,
                 "first_seen_seq": 1,
                 "version": item["version"],
             }

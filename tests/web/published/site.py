@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 
 from hansard_store.principals.model import Scope
 from hansard_web.app.security import is_a_decision
+from hansard_web.exports.registry import NAMES
 from tests.journeys.processes import demonstrating, hansard
 from tests.signing import add_token, bearer
 from tests.web.traces import Trace, said
@@ -339,6 +340,7 @@ def look(site: Site) -> None:
     """Ask every operation that reads, lists before what they name."""
     runs = site.ask("GET", "/v1/runs", query={"limit": 500})["items"]
     site.ids["run_id"] = [one["run_id"] for one in runs]
+    site.ids["table"] = list(NAMES)
     site.ids["step_id"] = []
     for run_id in site.ids["run_id"]:
         found = site.ask("GET", "/v1/runs/{run_id}/steps", query={"limit": 500}, run_id=run_id)

@@ -22,7 +22,7 @@ from hansard_store.steps.cycles import Cycle
 from hansard_store.steps.queries import LinkEnd, RunTree, StepSkeleton, TreeRow, tree_rows
 from hansard_store.steps.shared_span_ids import step_id_of
 from hansard_store.steps.tree import Node
-from hansard_store.steps.usage_sums import UsageSums
+from hansard_store.steps.usage_sums import SubtreeUsage
 from hansard_store.times import time_text
 
 RunStatus = Literal["ok", "error", "open", "no_end", "blocked", "cancelled"]
@@ -77,6 +77,8 @@ class RunBody(Body):
     synthetic: bool
     tags: Annotated[list[str], Description("that stand on the run and its steps")]
     scores: list[ScoreSumBody]
+    pending_approvals: Annotated[int, Description("that wait for a decision or a new draft")]
+    rejected_approvals: int
     first_seen_seq: int
     version: int
 
@@ -96,6 +98,20 @@ class Facets(Answer):
     runs: int
     is_complete: bool
     facets: dict[str, list[FacetCount]]
+
+
+class FilterValueBody(Body):
+    value: str
+    runs: Annotated[
+        int | None, Description("1,000 at most; of tags and scores, marks; null: not counted")
+    ]
+
+
+class FilterValueList(Answer):
+    """Values of a filter in the whole store; `is_complete`: there are no others."""
+
+    items: list[FilterValueBody]
+    is_complete: bool
 
 
 class StepMention(Body):
@@ -357,7 +373,7 @@ def mention_of(step: StepSkeleton) -> dict[str, Any]:
     return {**times, "tokens": tokens_body(step.tokens)}
 
 
-def row_body(row: TreeRow, sums: UsageSums) -> StepItem:
+def row_body(row: TreeRow, sums: SubtreeUsage) -> StepItem:
     """Return a step with its place in the tree of its run, and what is counted below it."""
     below = sums.below(row.row)
     place = {name: getattr(row, name) for name in ("depth", "has_children", "orphan", "loop")}

@@ -7,7 +7,7 @@ from typing import Annotated, Final, TypeAlias
 from fastapi import Depends, Query
 from pydantic import JsonValue, WithJsonSchema
 
-from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME
+from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME_OR_AGE
 from hansard_store.annotations.queries import MOST_CONDITIONS
 from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import (
@@ -28,7 +28,7 @@ from hansard_web.api.queries import (
 from hansard_web.api.values import SCHEMA_VERSION
 
 # Texts that are parsed here, and refused in the API's own words; their schemas state the same.
-TimeText: TypeAlias = Annotated[str, WithJsonSchema(TIME)]
+TimeText: TypeAlias = Annotated[str, WithJsonSchema(TIME_OR_AGE)]
 Cursor: TypeAlias = Annotated[
     str | None,
     WithJsonSchema({"type": "string", "format": "cursor"}),
@@ -136,6 +136,9 @@ def read_run_filter(
         Query(description="group_id: traces of one prompt of one session"),
     ] = None,
     user: Annotated[str | None, Query()] = None,
+    receipts: Annotated[
+        str | None, one_of("yes", "no"), Query(description="whether context decisions are recorded")
+    ] = None,
     attribute: Annotated[
         list[AttributeText],
         Query(
@@ -144,9 +147,11 @@ def read_run_filter(
         ),
     ] = [],  # noqa: B006
     since: Annotated[
-        TimeText | None, Query(description="started at or after: RFC 3339 or ns")
+        TimeText | None, Query(description="started at or after: 24h (ago), RFC 3339 or ns")
     ] = None,
-    until: Annotated[TimeText | None, Query(description="started before: RFC 3339 or ns")] = None,
+    until: Annotated[
+        TimeText | None, Query(description="started before: 1h (ago), RFC 3339 or ns")
+    ] = None,
     min_duration_ms: Annotated[AmountText | None, Query()] = None,
     min_cost: Annotated[AmountText | None, Query(description="US dollars")] = None,
 ) -> RunFilter:
@@ -156,9 +161,11 @@ def read_run_filter(
 
 def read_window(
     since: Annotated[
-        TimeText | None, Query(description="started at or after: RFC 3339 or ns")
+        TimeText | None, Query(description="started at or after: 24h (ago), RFC 3339 or ns")
     ] = None,
-    until: Annotated[TimeText | None, Query(description="started before: RFC 3339 or ns")] = None,
+    until: Annotated[
+        TimeText | None, Query(description="started before: 1h (ago), RFC 3339 or ns")
+    ] = None,
 ) -> Window:
     """Return a window of time; all of it unless given."""
     return window_of(since, until)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeVar
 
@@ -18,21 +17,21 @@ from apsw import Connection
 from hansard_store.annotations.queries import read_scores, read_tags
 from hansard_store.database.cursors import Page, decode_cursor, encode_cursor
 from hansard_store.errors import InvalidQueryError
-from hansard_store.runs.filters import RunFilter, check_filters, parse_group, parse_kind
+from hansard_store.runs.filters import (
+    RunFilter,
+    check_filters,
+    parse_group,
+    parse_kind,
+    parse_receipts,
+)
 from hansard_store.runs.queries import find_trace_id
+from hansard_web.api.times import read_time
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
-_SEVERAL: Final = ("status", "agent", "model", "tool", "service", "tag", "score", "attribute")
+SEVERAL: Final = ("status", "agent", "model", "tool", "service", "tag", "score", "attribute")
 _ABOVE_ALL = (1 << 63) - 1
 _NANO = 1_000_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TIME = re.compile(
-    r"(?P<day>\d{4}-\d\d-\d\d)"
-    r"(?:[Tt ](?P<clock>\d\d:\d\d(?::\d\d)?)(?:\.(?P<fraction>\d{1,9}))?"
-    r"(?:(?P<utc>[Zz])|(?P<sign>[+\- ])(?P<hours>\d\d):?(?P<minutes>\d\d))?)?",
-    re.ASCII,
-)
 
 
 _Item = TypeVar("_Item")
@@ -97,7 +96,7 @@ def window_of(since: str | None, until: str | None) -> Window:
 
 def run_filter_of(values: Mapping[str, Any]) -> RunFilter:
     """Return the filter of a list of runs, of texts by name; an empty value is no filter."""
-    several = {name: _distinct(values.get(name) or ()) for name in _SEVERAL}
+    several = {name: _distinct(values.get(name) or ()) for name in SEVERAL}
     check_filters(sum(map(len, several.values())))
     return RunFilter(
         q=(values.get("q") or "").strip(),
@@ -105,11 +104,12 @@ def run_filter_of(values: Mapping[str, Any]) -> RunFilter:
         conversation=values.get("conversation") or None,
         group=parse_group(values.get("group")),
         user=values.get("user") or None,
+        has_receipts=parse_receipts(values.get("receipts")),
         attributes=tuple(map(_attribute, several.pop("attribute"))),
         tag=read_tags(several.pop("tag")),
         score=read_scores(several.pop("score")),
-        since_ns=_time("since", values.get("since")),
-        until_ns=_time("until", values.get("until")),
+        since_ns=read_time("since", values.get("since")),
+        until_ns=read_time("until", values.get("until")),
         min_duration_ns=_amount(values, "min_duration_ms", unit_ns=1_000_000),
         min_cost_usd_nano=_amount(values, "min_cost", unit_ns=_NANO),
         **several,
@@ -118,7 +118,7 @@ def run_filter_of(values: Mapping[str, Any]) -> RunFilter:
 
 def read_times(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     """Return two times as Unix nanoseconds; None where one is absent."""
-    return _time("since", since), _time("until", until)
+    return read_time("since", since), read_time("until", until)
 
 
 def _distinct(values: Sequence[str]) -> tuple[str, ...]:
@@ -144,43 +144,3 @@ def _amount(values: Mapping[str, Any], name: str, *, unit_ns: int) -> int | None
     if not amount.is_finite() or amount < 0 or amount > Decimal(1 << 62) / unit_ns:
         raise InvalidQueryError(name, f"{name} is {text!r}; it is a number, 0 or more")
     return int(amount * unit_ns)
-
-
-def _time(name: str, text: str | None) -> int | None:
-    if not text:
-        return None
-    try:
-        return parse_time(text)
-    except ValueError as error:
-        raise InvalidQueryError(
-            name,
-            f"{name} is {text!r}; expected a time from 1970 to 2262 as 2026-01-31T12:00:00.5Z, "
-            "2026-01-31 or nanoseconds",
-        ) from error
-
-
-def parse_time(text: str) -> int:
-    """Return Unix nanoseconds of an RFC 3339 time, a day (its first moment in UTC), or digits.
-
-    Without an offset it is UTC. Raises ValueError. A space stands for `+`, which is what an
-    unescaped plus in a query string arrives as.
-    """
-    if re.fullmatch(r"\d{1,19}", text, re.ASCII) and int(text) < 1 << 63:
-        return int(text)
-    found = _TIME.fullmatch(text)
-    if found is None:
-        raise ValueError(text)
-    clock = found["clock"] or "00:00:00"
-    moment = datetime.fromisoformat(f"{found['day']}T{clock}").replace(tzinfo=_offset(found))
-    seconds = (moment - _EPOCH) // timedelta(seconds=1)
-    nanoseconds = seconds * _NANO + int((found["fraction"] or "").ljust(9, "0"))
-    if not 0 <= nanoseconds < 1 << 63:
-        raise ValueError(text)
-    return nanoseconds
-
-
-def _offset(found: re.Match[str]) -> timezone:
-    if not found["hours"]:
-        return UTC
-    east = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
-    return timezone(-east if found["sign"] == "-" else east)

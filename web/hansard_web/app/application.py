@@ -182,6 +182,7 @@ def _add_loaded_services(app: FastAPI, site: Site) -> None:
     from hansard_store.annotations.service import AnnotationService
     from hansard_store.memory.service import MemoryService
     from hansard_store.tasks.service import TaskService
+    from hansard_web.health.metrics import UsageSums
     from hansard_web.replay.service import make_replays
 
     state, store = app.state, site.folder
@@ -189,6 +190,7 @@ def _add_loaded_services(app: FastAPI, site: Site) -> None:
     state.memory = MemoryService(store, mode, origin="api", decide=decide)
     state.annotations = AnnotationService(store, mode)
     state.tasks = TaskService(store, mode, decide=decide)
+    state.usage_sums = UsageSums()
     state.replays = make_replays(state.sidecar, state.decider, state.accounts.store)
     for one in (state.tasks, state.annotations, state.memory):
         state.services.callback(one.close)

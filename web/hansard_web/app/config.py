@@ -43,9 +43,12 @@ from hansard_collector.judges.choices import (
     parse_classifier,
     parse_embedder,
 )
+from hansard_collector.notifications.messages import Webhook
 from hansard_collector.pipeline.validation import LEAST_ATTRIBUTES, MOST_ATTRIBUTES, USUAL_LIMITS
+from hansard_collector.webhooks import host_of
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
+from hansard_store.notifications.records import SUBJECTS
 from hansard_store.principals.authority import DecideMode
 from hansard_store.principals.model import ALL_SCOPES, Scope
 
@@ -144,6 +147,8 @@ class Config:
     report_every: int = 24 * 3_600 * 10**9  # nanoseconds
     report_escalation: int = 24 * 3_600 * 10**9  # nanoseconds
     report_webhook: str | None = field(default=None, repr=False)
+    notify: tuple[Webhook, ...] = field(default=(), repr=False)
+    public_url: str | None = None  # of the pages, without a slash at its end
     detect_threshold: tuple[RuleNumber, ...] = ()
     detect_window: tuple[RuleNumber, ...] = ()  # nanoseconds
     detect_min_cases: tuple[RuleNumber, ...] = ()
@@ -194,6 +199,8 @@ class WebSettings:
     mcp: bool = True  # whether /mcp answers
     heads_copy: str | None = None  # folder for second copies of heads, or off
     decide: str = "principals"  # who may decide: principals, or anyone as in 0.1
+    webhooks: tuple[Webhook, ...] = field(default=(), repr=False)  # of notifications
+    outbound: bool = False  # whether they are sent
     recipients: tuple[str, ...] = ()  # of status reports
     report_escalation_ns: int = 24 * 3_600 * 10**9  # until a report waits for the next recipient
 
@@ -277,7 +284,34 @@ _read_origin = matching(
     r"https?://[^/\s]+", "an origin without a path, such as https://app.example"
 )
 _read_server = matching(r"https?://[^\s]+", "an address, such as http://127.0.0.1:11434/v1")
+_read_public_address = matching(
+    r"https?://[!-~]+", "an address, such as https://traces.example.com"
+)
+
+
+def _read_public_url(text: str) -> str:
+    return str(_read_public_address(text)).rstrip("/")
+
+
 _read_webhook = matching(r"https?://[!-~]+", "an address, such as https://chat.example.com/hooks/1")
+_WEBHOOK: Final = re.compile(
+    rf"(?:(?P<subjects>(?:{'|'.join(SUBJECTS)})(?:\+(?:{'|'.join(SUBJECTS)}))*)=)?(?P<address>https?://[!-~]+)"
+)
+
+
+def _read_notify(text: str) -> Webhook:
+    """Read `ADDRESS` (takes every notification) or `approval+chain=ADDRESS`."""
+    match = _WEBHOOK.fullmatch(text)
+    if match is None or not host_of(match["address"]):
+        raise ConfigError(
+            "give an address, such as https://chat.example.com/hooks/1, with what it is sent "
+            f"before it where that is not everything: approval+chain=https://…; known are "
+            f"{', '.join(SUBJECTS)}"
+        )
+    subjects = match["subjects"]
+    return Webhook(match["address"], frozenset(subjects.split("+") if subjects else ()))
+
+
 _read_recipient = matching(r"\S{1,200}", "a name without spaces, such as ana")
 
 
@@ -332,8 +366,8 @@ SETTINGS: Final = (
     _row("mcp", one_of(*SWITCHES), "on", " | ".join(SWITCHES),
          "Whether `/mcp` answers MCP clients (needs the extra `mcp`)."),
     _row("outbound", one_of(*SWITCHES), "off", " | ".join(SWITCHES),
-         "Whether `hansard scan` and the heartbeat may ask a source of stories outside; nothing "
-         "else looks at this."),
+         "Whether `hansard scan` and the heartbeat may ask a source of stories outside, and "
+         "whether notifications are sent."),
     _row("decide", one_of(*DECIDERS), "principals", " | ".join(DECIDERS),
          "Who may decide about approvals, tasks and memory: holders of a token, or anyone who "
          "reaches the server."),
@@ -369,6 +403,11 @@ SETTINGS: Final = (
     _row("report_webhook", _read_webhook, "none", "address",
          "Address that the heartbeat sends each new report to, as JSON: a chat program's webhook.",
          is_secret=True),
+    _row("notify", _read_notify, "none", "[SUBJECT+SUBJECT=]address",
+         "Webhook that notifications are sent to while `outbound` is on; behind "
+         "`approval+chain=` only those of these subjects.", is_list=True, is_secret=True),
+    _row("public_url", _read_public_url, "the server's own address", "address",
+         "Address of the pages, as people reach them: for links in notifications."),
     _row("detect_threshold", read_rule_count, "each rule's own", "[rule=]number",
          "How often makes a pattern of the detector.", is_list=True),
     _row("detect_window", read_rule_window, "each rule's own", "[rule=]duration",

@@ -54,7 +54,12 @@ from hansard_store.runs.tombstones import RunDeletedError
 from hansard_store.tasks import errors as task_errors
 from hansard_web.api.values import dump
 from hansard_web.app.security import HEADERS
-from hansard_web.errors import BodiesInMemory, EncodedPayloadError, PayloadTooLargeError
+from hansard_web.errors import (
+    BodiesInMemory,
+    EncodedPayloadError,
+    NotificationsOff,
+    PayloadTooLargeError,
+)
 from hansard_web.sidecar import errors
 from hansard_web.sidecar.errors import TooManyCalls
 
@@ -81,6 +86,7 @@ _STATUSES: Final[Mapping[type[HansardError], HTTPStatus]] = {
             NotReplayable, memory_errors.MemoryRefused, annotation_errors.AnnotationRefused,
             task_errors.TaskRefused, transcript_errors.TranscriptError, errors.NotOpen,
             errors.NotOwner, errors.ResultExists, errors.StillWorking, errors.NotRetained,
+            NotificationsOff,
         )),
         (HTTPStatus.PRECONDITION_FAILED, (VersionConflictError,)),
         (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, (PayloadTooLargeError, memory_errors.TooLarge)),
@@ -125,7 +131,7 @@ _DETAILS: Final = (
 )  # fmt: skip
 # The client may retry the same request.
 _TRY_AGAIN: Final = (BodiesInMemory, StoreBusy, StoreBusyError, TooManyCalls)
-_PROGRAMS: Final = ("/v1", "/healthz", "/mcp", "/openapi.json")
+_PROGRAMS: Final = ("/v1", "/healthz", "/metrics", "/mcp", "/openapi.json")
 _GRPC_CODES: Final = {
     HTTPStatus.FORBIDDEN: code_pb2.PERMISSION_DENIED,
     HTTPStatus.NOT_FOUND: code_pb2.UNIMPLEMENTED,

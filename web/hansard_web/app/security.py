@@ -172,6 +172,7 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/memory/read"), TokenScope.READ),
     # A person's word on a run, or one in a person's name. What programs measure is sent like spans.
     ("POST", re.compile(r"(?:/v1)?/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
+    ("POST", re.compile(r"(?:/v1)?/notifications(?:/[^/]+/retry|/test)"), TokenScope.DECIDE),
     # What a tool of MCP asks for is judged again, as the request to the API that it is.
     ("POST", re.compile(r"/mcp"), TokenScope.READ),
     ("DELETE", re.compile(r"/mcp"), TokenScope.READ),

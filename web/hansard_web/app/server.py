@@ -37,6 +37,7 @@ from hansard_collector.background import Background
 from hansard_collector.derivation.rebuild import rebuild_continuation
 from hansard_collector.keepalives import SilenceWatch
 from hansard_collector.log_sessions.hook_spool import hook_spool_watch
+from hansard_collector.notifications.work import NotificationWork
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.validation import ItemLimits
@@ -318,7 +319,8 @@ class Server:
         )
         opened.callback(self._grpc.stop)
         pipeline.start()
-        for beside in _background_work(config, folder, pipeline):
+        pages = config.public_url or self._endpoints().http
+        for beside in _background_work(config, folder, pipeline, pages=pages):
             opened.enter_context(beside)
         return pipeline
 
@@ -350,6 +352,8 @@ class Server:
             mcp=config.mcp == "on",
             heads_copy=config.heads_copy,
             decide=config.decide,
+            webhooks=config.notify,
+            outbound=config.outbound == "on",
             recipients=config.recipients,
             report_escalation_ns=config.report_escalation,
         )
@@ -413,13 +417,16 @@ def running(config: Config) -> Iterator[Server]:
 
 
 def _background_work(
-    config: Config, folder: DataFolder, pipeline: Pipeline
+    config: Config, folder: DataFolder, pipeline: Pipeline, *, pages: str
 ) -> Iterator[AbstractContextManager[object]]:
     """Yield what a server that receives does beside answering, each as long as its block."""
     yield SilenceWatch(folder).working()
     yield hook_spool_watch(config.data, pipeline).working()
     yield rebuild_continuation(folder).working()
     yield janitor(folder, Limits(config.keep, config.max_disk)).working()
+    yield NotificationWork(
+        folder, config.notify if config.outbound == "on" else (), pages=pages
+    ).working()
     if config.heartbeat is not None:
         yield HeartbeatProcesses(config, every_s=config.heartbeat / 1e9).working()
 

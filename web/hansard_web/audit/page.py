@@ -59,7 +59,6 @@ class EventsPage:
     actors: tuple[str, ...]
     pills: tuple[tuple[str, str, bool], ...]  # label, address, is it on
     verify_href: str
-    export_href: str
     seals: Seals
 
 
@@ -122,7 +121,6 @@ def events(
             ),
         ),
         verify_href=address("/events", {**filters, "verify": "1"}),
-        export_href=address("/v1/events", {**filters, "limit": "500"}),
         seals=seals,
     )
     return site.renderer.page(request, "events.html", here="events", page=page)

@@ -89,6 +89,11 @@ COMMANDS: Final = (
         "heartbeat.cli",
         "Compare claims with the record, maintain memory, look for patterns, report.",
     ),
+    CommandEntry(
+        "notifications",
+        "notifications.cli",
+        "Notifications: list, show, retry, test, the signing secret.",
+    ),
     CommandEntry("tokens", "cli.tokens", "Tokens: add, list, revoke."),
     CommandEntry("events", "audit.cli", "Events: the audit log: list, head, verify, export."),
     CommandEntry(
@@ -108,6 +113,9 @@ COMMANDS: Final = (
     ),
     CommandEntry("import", "cli.transfer", "Read OTLP files into the store."),
     CommandEntry("export", "cli.transfer", "Write all runs as OTLP."),
+    CommandEntry(
+        "table", "exports.cli", "Write a list as CSV, JSON, Markdown or HTML: approvals, memory, …"
+    ),
     CommandEntry("backup", "health.cli", "Copy the store while it is used."),
     CommandEntry("restore", "health.cli", "Put a backup in an empty data folder."),
     CommandEntry("report", "reports.cli", "Write a status report, or read and acknowledge one."),

@@ -36,15 +36,16 @@ _HTTP = (
 _SHOWN = ("policy", "mcp", "heads_copy", "decide")
 _INGEST = (
     "grpc_port", "retention", "durability", "keep", "max_disk", "heartbeat", "heartbeat_window",
-    "outbound", "scan_url", *JUDGE_SETTINGS,
+    "scan_url", *JUDGE_SETTINGS,
     "stale_after", "evidence", "report_every", "report_webhook",
     "detect_threshold", "detect_window", "detect_min_cases",
 )  # fmt: skip
-_REPORTS = ("recipients", "report_escalation")  # written by one half, shown by the other
+# Written or sent by one half, shown by the other.
+_BOTH = ("recipients", "report_escalation", "outbound", "notify", "public_url")
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_INGEST, *_REPORTS, *_SHOWN)
+@setting_options(*_STORE, *_HTTP, *_INGEST, *_BOTH, *_SHOWN)
 @json_option
 def serve(*, as_json: bool, **arguments: str) -> None:
     """Receive telemetry and show it, in one process.
@@ -57,7 +58,7 @@ def serve(*, as_json: bool, **arguments: str) -> None:
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_INGEST, *_REPORTS)
+@setting_options(*_STORE, *_HTTP, *_INGEST, *_BOTH)
 @json_option
 def collector(*, as_json: bool, **arguments: str) -> None:
     """Only receive telemetry.
@@ -70,7 +71,7 @@ def collector(*, as_json: bool, **arguments: str) -> None:
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_REPORTS, *_SHOWN)
+@setting_options(*_STORE, *_HTTP, *_BOTH, *_SHOWN)
 @json_option
 def web(*, as_json: bool, **arguments: str) -> None:
     """Only show what a collector stores.

@@ -20,7 +20,7 @@ from hansard_store.steps.cycles import Cycle, find_loops
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import RunTree, get_tree
 from hansard_store.steps.tree import Node, Tree, TreeCache
-from hansard_store.steps.usage_sums import UsageSums, usage_sums
+from hansard_store.steps.usage_sums import SubtreeUsage, usage_sums
 from hansard_web.run_page.arrangement import Arrangement
 from hansard_web.ui.format import offset
 
@@ -277,9 +277,9 @@ class ShownRun:
         found: Mapping[int, Cycle] = self.readings.get("loops", lambda: find_loops(self.tree.tree))
         return found
 
-    def sums(self, connection: apsw.Connection) -> UsageSums:
+    def sums(self, connection: apsw.Connection) -> SubtreeUsage:
         """Return the counted usage of the run, by row."""
-        found: UsageSums = self.readings.get(
+        found: SubtreeUsage = self.readings.get(
             "sums", lambda: usage_sums(connection, self.tree.run, self.tree.tree)
         )
         return found

@@ -584,7 +584,7 @@ def _pane(look: Look, query: Mapping[str, str]) -> Pane | None:
         step,
         tab=look.state.tab,
         around=Around(
-            address=f"{look.path}?{look.state.but(tab=TABS[0]).query()}&",
+            address=f"{look.path}?{look.state.but(tab=TABS[0], span=span_key(node)).query()}&",
             close_href=look.address(span=None, closed=True),
             previous_href=_neighbour(look, line, -1),
             next_href=_neighbour(look, line, 1),

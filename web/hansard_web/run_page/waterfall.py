@@ -20,7 +20,7 @@ from hansard_store.steps.cycles import Cycle, find_cycles
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import StepSkeleton, steps_by_number
 from hansard_store.steps.tree import Tree, TreeMark
-from hansard_store.steps.usage_sums import UsageBelow, UsageSums
+from hansard_store.steps.usage_sums import SubtreeUsage, UsageBelow
 from hansard_web.run_page.arrangement import Arrangement, Hidden, arrange, with_ancestors
 from hansard_web.run_page.cache_breaks import AT_ONCE, BreaksNote, known_breaks
 from hansard_web.run_page.geometry import (
@@ -183,7 +183,7 @@ class Look:
         return waits_of_run(self.connection, self.run.run_id)
 
     @property
-    def sums(self) -> UsageSums:
+    def sums(self) -> SubtreeUsage:
         """The counted usage of the run, by row."""
         return self.shown.sums(self.connection)
 

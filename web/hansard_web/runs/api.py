@@ -6,7 +6,7 @@ import time
 from typing import Annotated
 
 import apsw
-from fastapi import Depends, Query
+from fastapi import Depends, Path, Query
 from starlette.responses import Response, StreamingResponse
 
 from hansard_store.annotations.queries import standing_json
@@ -14,9 +14,17 @@ from hansard_store.annotations.rows import AnnotationTarget
 from hansard_store.bodies import body_of
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import InvalidCursorError, StaleCursorError
-from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, parse_sort
+from hansard_store.runs.filters import (
+    INDEXED_SORTS,
+    NEWEST_FIRST,
+    RUN_SORTS,
+    SORTED_RUNS,
+    RunFilter,
+    parse_sort,
+)
 from hansard_store.runs.queries import RunItem, get_run, list_runs, run_facets
 from hansard_store.runs.usage import run_usage, silent_calls
+from hansard_store.runs.values import VALUE_KEYS, filter_values
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import (
     RunTree,
@@ -25,7 +33,7 @@ from hansard_store.steps.queries import (
     tree_rows,
 )
 from hansard_store.steps.tree import TreeMark
-from hansard_store.steps.usage_sums import UsageSums
+from hansard_store.steps.usage_sums import SubtreeUsage
 from hansard_web.api.bodies import (
     ModelUse,
     RunLinks,
@@ -66,7 +74,10 @@ def list_of_runs(
     sort: Annotated[
         str,
         one_of(*(f"{sign}{key}" for key in RUN_SORTS for sign in ("-", ""))),
-        Query(description="first_seen, started_at, duration_ms or cost_usd; - for falling"),
+        Query(
+            description=f"{', '.join(RUN_SORTS)}; - for falling. Those without an index "
+            f"({', '.join(RUN_SORTS[len(INDEXED_SORTS) :])}) sort the newest {SORTED_RUNS:,} runs"
+        ),
     ] = NEWEST_FIRST.text,
     cursor: Cursor = None,
 ) -> ApiResponse:
@@ -90,6 +101,20 @@ def facets_of_runs(site: SiteDep, filters: RunFilterDep) -> ApiResponse:
         for kind, values in facets.counts.items()
     }
     return ApiResponse({"runs": facets.runs, "is_complete": facets.is_complete, "facets": counts})
+
+
+@router.get("/v1/facets/{key}", "api.bodies.FilterValueList")
+def values_of_filter(
+    site: SiteDep,
+    limit: Limit,
+    key: Annotated[str, one_of(*VALUE_KEYS), Path(description=", ".join(VALUE_KEYS))],
+    like: Annotated[str, Query(description="letters of the value", max_length=200)] = "",
+) -> ApiResponse:
+    """List the values of a filter in the whole store, those of most runs first."""
+    with site.readers.read() as connection:
+        found = filter_values(connection, key, like=like, limit=limit)
+    items = [{"value": one.value, "runs": one.runs} for one in found.items]
+    return ApiResponse({"items": items, "is_complete": found.is_complete})
 
 
 @router.get("/v1/runs/{run_id}", "api.bodies.Run")
@@ -233,7 +258,7 @@ def _totals(connection: apsw.Connection, run: RunItem, tree: RunTree) -> RunTota
 
 
 def _roots(
-    connection: apsw.Connection, tree: RunTree, sums: UsageSums, *, now_ns: int
+    connection: apsw.Connection, tree: RunTree, sums: SubtreeUsage, *, now_ns: int
 ) -> list[StepItem]:
     tops = [row for row, depth in enumerate(tree.tree.depths) if depth == 0][:_MOST_ROOTS]
     return [row_body(row, sums) for row in tree_rows(connection, tree, tops, now_ns=now_ns)]

@@ -20,7 +20,7 @@ from hansard_store.database.readers import data_version
 from hansard_store.maintenance.deletion import delete_run, pin_run
 from hansard_store.maintenance.garbage import collect_garbage
 from hansard_store.maintenance.garbage import purge as purge_store
-from hansard_store.runs.filters import parse_sort
+from hansard_store.runs.filters import RUN_SORTS, parse_sort
 from hansard_store.runs.queries import (
     RunItem,
     changed_runs,
@@ -30,6 +30,7 @@ from hansard_store.runs.queries import (
     list_runs,
 )
 from hansard_store.runs.status import TokenSums
+from hansard_store.runs.values import VALUE_KEYS, filter_values
 from hansard_store.steps.agent_graph import agent_graph
 from hansard_store.steps.cycles import find_loops
 from hansard_store.steps.queries import RunTree, TreeRow, get_tree, tree_rows
@@ -62,6 +63,7 @@ from hansard_web.cli.tables import (
     plain,
     print_facts,
     print_lines,
+    print_records,
     print_table,
     progress,
     status_text,
@@ -102,8 +104,9 @@ def runs() -> None:
 @click.option("--conversation", help="Conversation id.")
 @click.option("--group", help="Group id: the traces of one prompt of one conversation.")
 @click.option("--user", help="User id.")
+@click.option("--receipts", help="yes or no: whether its context decisions were recorded.")
 @click.option("--attribute", multiple=True, metavar="KEY:VALUE", help="An attribute of any span.")
-@click.option("--since", help="Started at or after: 2026-01-31, or with a time.")
+@click.option("--since", help="Started at or after: 24h (ago), 2026-01-31, or with a time.")
 @click.option("--until", help="Started before.")
 @click.option("--min-duration-ms", help="At least this long.")
 @click.option("--min-cost", help="At least this many US dollars.")
@@ -111,7 +114,7 @@ def runs() -> None:
     "--sort",
     default="-first_seen",
     show_default=True,
-    help="first_seen, started_at, duration_ms or cost_usd; - for falling.",
+    help=f"{', '.join(RUN_SORTS)}; - for falling.",
 )
 @click.option("--limit", default="50", show_default=True, help="1 to 500.")
 @click.option("--cursor", help="next_cursor of the page before.")
@@ -139,6 +142,32 @@ def list_(
     _print_runs(page.items)
     if page.next_cursor:
         click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+@runs.command()
+@click.argument("key", type=click.Choice(VALUE_KEYS))
+@click.argument("like", default="")
+@setting_options("data")
+@click.option("--limit", default="50", show_default=True, help="1 to 500.")
+@json_option
+def values(*, key: str, like: str, data: str | None, limit: str, as_json: bool) -> None:
+    """List the values of a filter of runs, those of most runs first; LIKE: letters of them.
+
+    Example: hansard runs values agent desk
+    """
+    with reading(data) as connection:
+        found = filter_values(connection, key, like=like, limit=limit_of(limit))
+    if as_json:
+        items = [{"value": one.value, "runs": one.runs} for one in found.items]
+        print_json({"items": items, "is_complete": found.is_complete})
+        return
+    columns = {
+        Column("VALUE"): lambda one: one.value,
+        Column("RUNS", is_figure=True): lambda one: "" if one.runs is None else f"{one.runs:,}",
+    }
+    print_records(found.items, columns)
+    if not found.is_complete:
+        click.echo("more: give letters of the value, or a larger --limit", err=True)
 
 
 @runs.command()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -23,7 +23,10 @@ from hansard_store.runs.filters import (
     RunFilter,
     check_filters,
     parse_group,
+    parse_receipts,
 )
+from hansard_web.api.times import parse_length_ms, read_time
+from hansard_web.runs.columns import USUAL, ordered, read_columns, unknown_columns
 from hansard_web.ui import format as figures
 
 NS_PER_MS: Final = 1_000_000
@@ -34,6 +37,7 @@ _SINGLE_KEYS: Final = (
     "conversation",
     "group",
     "user",
+    "receipts",
     "since",
     "until",
     "min_duration_ms",
@@ -50,15 +54,9 @@ _WORD = re.compile(
 )
 # As a condition is written; `localhost:8080`, `12:30` and `http://…` are not.
 _NAMED_VALUE = re.compile(r"(?P<key>[a-z_]+)(?::|>=?)(?!//|\d+$)\S+")
-_LENGTH = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|min|h|d)")
-_UNIT_MS: Final = {
-    "ms": 1,
-    "s": 1000,
-    "m": 60_000,
-    "min": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-}
+_CARRIED: Final = ("after", "newest", "depth", "like", "csrf")  # of fragments and streams
+_MOST_UNKNOWN: Final = 5  # that a page names
+_LONGEST_NAME: Final = 40
 _LABELS: Final = {"min_duration_ms": "duration", "min_cost": "cost"}
 _ALIASES: Final = {"duration": "min_duration_ms", "cost": "min_cost"}
 _MAX_NS: Final = (1 << 63) - 1
@@ -98,6 +96,9 @@ class ListState:
     sort: str = ""
     cursor: str = ""
     compare: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # (): the usual ones
+    view: str = ""  # the name of the saved view that this began as
+    unknown: tuple[str, ...] = ()  # names of parameters that a list does not have
     hides_other: bool = False  # no kind is given, and the list shows runs of kind agent alone
 
     def has(self, key: str, value: str) -> bool:
@@ -128,6 +129,14 @@ class ListState:
     def searching(self, words: str) -> ListState:
         return replace(self, words=words, cursor="")
 
+    def showing(self, columns: Iterable[str]) -> ListState:
+        """The state with other columns."""
+        return replace(self, columns=ordered(columns))
+
+    @property
+    def shown_columns(self) -> tuple[str, ...]:
+        return self.columns or USUAL
+
     def comparing(self, run_ids: Sequence[str]) -> ListState:
         return replace(self, compare=tuple(run_ids))
 
@@ -147,7 +156,8 @@ class ListState:
     def pairs(self) -> list[tuple[str, str]]:
         """The parameters of the address, in one order: equal states have equal addresses."""
         pairs = [(term.key, term.value) for term in sorted(self.terms, key=_place)]
-        pairs = [("q", self.words), *pairs, ("sort", self.sort), ("cursor", self.cursor)]
+        pairs = [("q", self.words), *pairs, ("sort", self.sort)]
+        pairs += [("columns", ",".join(self.columns)), ("view", self.view), ("cursor", self.cursor)]
         pairs += [("compare", run_id) for run_id in self.compare]
         return [(key, value) for key, value in pairs if value]
 
@@ -172,7 +182,8 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
     """
     terms: list[FilterTerm] = []
     words: list[str] = []
-    others = {"sort": "", "cursor": ""}
+    others = {"sort": "", "cursor": "", "columns": "", "view": ""}
+    unknown: dict[str, None] = {}
     compare: dict[str, None] = {}
     for key, value in pairs:
         if key == "q":
@@ -183,8 +194,10 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
             compare.setdefault(value)
         elif key in others:
             others[key] = value
-        elif key in KEYS and value:
-            terms.append(FilterTerm(key, value))
+        elif key in KEYS:
+            terms += [FilterTerm(key, value)] if value else []
+        elif key not in _CARRIED and not key.startswith("utm_"):
+            unknown.setdefault(key[:_LONGEST_NAME])
     unique_terms = dict.fromkeys(terms)
     check_filters(len(unique_terms))
     state = ListState(
@@ -192,6 +205,9 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
         sort=others["sort"],
         cursor=others["cursor"],
         compare=tuple(compare)[-2:],
+        columns=read_columns(others["columns"]),
+        view=others["view"],
+        unknown=(*unknown, *unknown_columns(others["columns"]))[:_MOST_UNKNOWN],
     )
     for term in unique_terms:
         state = replace(state.setting(term.key, term.value), cursor=state.cursor)
@@ -230,20 +246,12 @@ def _term(key: str, sign: str, value: str) -> FilterTerm | None:
     return FilterTerm("attribute", f"{key}:{value}") if "." in key else None
 
 
-def parse_length_ms(text: str) -> int | None:
-    """Return the milliseconds of `250ms`, `1.5s`, `2m`, `1h`; a bare number is milliseconds."""
-    if text.isdecimal():
-        return int(text)
-    match = _LENGTH.fullmatch(text)
-    return round(float(match["amount"]) * _UNIT_MS[match["unit"]]) if match else None
-
-
 def _is_amount(text: str) -> bool:
     return re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", text) is not None
 
 
 def _not_filters(words: str) -> Iterator[str]:
-    """Say of what looks like a condition, and is none, that its text was searched for."""
+    """Name what looks like a condition and is none, so that its text was searched for."""
     _, rest = parse_words(words)
     for word in dict.fromkeys(rest):
         named = _NAMED_VALUE.fullmatch(word)
@@ -251,9 +259,20 @@ def _not_filters(words: str) -> Iterator[str]:
             continue
         key = _ALIASES.get(named["key"], named["key"])
         if key in KEYS:
-            yield f"“{word}” has no value that {named['key']} can have: its text was searched for"
+            yield f"“{word}” has no value that {named['key']} can have. Searched as text"
         else:
-            yield f"“{named['key']}” is no filter: “{word}” was searched for as text"
+            yield f"unknown filter “{named['key']}”. Searched as text{_suggested(key)}"
+
+
+def _suggested(key: str) -> str:
+    """Return what a misspelt key may mean, as the end of a sentence."""
+    near = get_close_matches(key, [*(_LABELS.get(key, key) for key in KEYS), "sort"], n=1)
+    return f". Did you mean “{near[0]}”?" if near else ""
+
+
+def _unknown_parameters(state: ListState) -> Iterator[str]:
+    for name in state.unknown:
+        yield f"unknown parameter “{name}” of the address. Ignored{_suggested(name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +285,7 @@ class Meant:
 
 def to_filter(state: ListState, *, now_ns: int) -> Meant:
     """Return the filter of a state. Invalid values are left out and named."""
-    problems = list(_not_filters(state.words))
+    problems = [*_unknown_parameters(state), *_not_filters(state.words)]
     unknown = [status for status in _values(state, "status") if status not in RUN_STATUSES]
     if unknown:
         known = ", ".join(RUN_STATUSES)
@@ -283,6 +302,7 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
         conversation=state.value("conversation") or None,
         group=_read(problems, parse_group, state.value("group"), None),
         user=state.value("user") or None,
+        has_receipts=_read(problems, parse_receipts, state.value("receipts"), None),
         tag=_read(problems, read_tags, _values(state, "tag"), ()),
         score=_read(problems, read_scores, _values(state, "score"), ()),
         attributes=tuple(_attribute(text) for text in _values(state, "attribute")),
@@ -323,13 +343,11 @@ def _attribute(text: str) -> tuple[str, str | None]:
 
 
 def _time(state: ListState, key: str, now_ns: int, problems: list[str]) -> int | None:
-    text = state.value(key)
-    found = parse_time(text, now_ns=now_ns) if text else None
-    if text and found is None:
-        problems.append(
-            f"“{text}” is no time from 1970 to 2262; 24h and 7d are, and 2026-11-21T14:00"
-        )
-    return found
+    try:
+        return read_time(key, state.value(key) or None, now_ns=now_ns)
+    except InvalidQueryError as error:
+        problems.append(str(error))
+        return None
 
 
 def _number(state: ListState, key: str, scale: int, problems: list[str]) -> int | None:
@@ -340,21 +358,6 @@ def _number(state: ListState, key: str, scale: int, problems: list[str]) -> int 
         problems.append(f"“{text}” is no amount")
         return None
     return min(round(float(text) * scale), _MAX_NS)
-
-
-def parse_time(text: str, *, now_ns: int) -> int | None:
-    """Return the moment of `24h` (that long ago) or of a date and time (UTC unless it says)."""
-    ago_ms = parse_length_ms(text) if not text.isdecimal() else None
-    if ago_ms is not None:
-        return max(now_ns - ago_ms * NS_PER_MS, 0)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    elapsed = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    at_ns = (elapsed.days * 86_400 + elapsed.seconds) * NS_PER_S + elapsed.microseconds * 1000
-    return at_ns if 0 <= at_ns <= _MAX_NS else None
 
 
 def newest_first(state: ListState) -> bool:

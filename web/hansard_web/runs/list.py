@@ -11,7 +11,15 @@ import apsw
 
 from hansard_store.database.cursors import Page
 from hansard_store.errors import InvalidQueryError
-from hansard_store.runs.filters import ANY_KIND, HIDDEN, RUN_STATUSES, RunFilter, parse_sort
+from hansard_store.runs.filters import (
+    ANY_KIND,
+    HIDDEN,
+    RUN_STATUSES,
+    SORTED_RUNS,
+    RunFilter,
+    is_scanned,
+    parse_sort,
+)
 from hansard_store.runs.groups import RunGroup, get_groups, list_grouped
 from hansard_store.runs.queries import (
     RunDot,
@@ -24,7 +32,9 @@ from hansard_store.runs.queries import (
     run_facets,
     sample_runs,
 )
+from hansard_store.runs.values import VALUE_KEYS, filter_values
 from hansard_web.diff.headline import Comparison, compare_runs
+from hansard_web.runs.columns import COLUMNS, NAME, STATUS, RunColumn
 from hansard_web.runs.filters import (
     NS_PER_MS,
     NS_PER_S,
@@ -41,13 +51,15 @@ PAGE_ROWS: Final = 50
 MOST_OPENED: Final = 100  # traces of a prompt below its row
 MOST_AUTOMATIC_PAGES: Final = 10  # then people have to click for more
 _FACET_VALUES: Final = 8  # that are seen at once
-_MORE_FACET_VALUES: Final = 92
+FACET_VALUES_COUNTED: Final = 1_000  # so that the number of the others is true of the newest runs
+_MOST_VALUES: Final = 100  # of one facet that are listed at once
 _FACETS: Final = {
     "tag": "Tag",
     "agent": "Agent",
     "model": "Model",
     "service": "Service",
     "tool": "Tool ran",
+    "user": "User",
 }
 _MOST_HIDDEN: Final = 100_000  # runs of kind other that are counted: 3 ms
 _MOST_HIDDEN_OF_SOME: Final = 1_000  # with other conditions, each is looked at
@@ -62,12 +74,6 @@ _PERIODS: Final = {
     "24h": "Last 24 hours",
     "7d": "Last 7 days",
     "30d": "Last 30 days",
-}
-# Column -> its order, the default one first.
-_COLUMNS: Final = {
-    "cost": ("-cost_usd", "cost_usd"),
-    "duration": ("-duration_ms", "duration_ms"),
-    "started": ("-started_at", "started_at"),
 }
 
 
@@ -96,16 +102,19 @@ class FacetGroup:
     title: str
     key: str
     choices: tuple[_Choice, ...]
-    more: tuple[_Choice, ...] = ()  # further values, folded away
-    left_out: int = 0  # values beyond those
+    more: str = ""  # how many others the newest runs have; "" for none
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The head of a column that can be sorted by."""
+    """The head of a column."""
 
-    url: str
-    sorting: str  # aria-sort: "ascending", "descending" or ""
+    key: str
+    label: str
+    title: str
+    is_figure: bool
+    url: str  # "" where nothing orders by it
+    sorting: str  # aria-sort: "ascending", "descending", "other" (by arrival) or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +147,7 @@ class RunCounts:
     facets: tuple[FacetGroup, ...]
     is_sampled: bool  # counts are of the newest runs only
     summary: str
+    query: str  # the state that was counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +162,8 @@ class RunsPage:
     period: str
     periods: tuple[_Choice, ...]
     heat: HeatMap | None
-    columns: dict[str, _Column]
+    columns: tuple[_Column, ...]
+    order: str  # what orders the rows, where no head of a column says so
     comparison: Comparison | None
     hidden: tuple[tuple[str, str], ...]  # what the filter form carries along unseen
     live_url: str
@@ -184,7 +195,8 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
         heat=heat_map(
             dots, since_ns=meant.filter.since_ns, until_ns=meant.filter.until_ns or now_ns
         ),
-        columns={name: _column(state, orders) for name, orders in _COLUMNS.items()},
+        columns=tuple(_columns(state)),
+        order=_order(state),
         comparison=compare_runs(connection, state, now_ns=now_ns),
         hidden=tuple(hidden_pairs(state, leave_out=("q", "cursor", "compare"))),
         live_url=live_url(state, seq=seq, newest=newest),
@@ -206,13 +218,14 @@ def _counts(
     connection: apsw.Connection, state: ListState, dots: Sequence[RunDot], *, now_ns: int
 ) -> RunCounts:
     filters = to_filter(state, now_ns=now_ns).filter
-    found = run_facets(connection, filters, now_ns=now_ns)
+    found = run_facets(connection, filters, now_ns=now_ns, values=FACET_VALUES_COUNTED)
     return RunCounts(
         kind=_kind_filter(connection, state, filters, now_ns=now_ns),
         pills=tuple(_pills(state, found, dots)),
         facets=tuple(_facets(connection, state, found, now_ns=now_ns)),
         is_sampled=not found.is_complete,
         summary=_summary(found),
+        query=state.query,
     )
 
 
@@ -222,7 +235,10 @@ def rows_page(
     """Return the rows at the state's cursor; `depth` counts pages loaded so far."""
     state = _with_default_kind(connection, state)
     found = list_rows(connection, state, now_ns=now_ns)
-    rows = mixed_rows(connection, found.items, now_ns=now_ns, selected=state.compare)
+    rows = mixed_rows(
+        connection, found.items, now_ns=now_ns, selected=state.compare,
+        columns=state.shown_columns,
+    )  # fmt: skip
     if found.next_cursor is None:
         return RowsPage(rows, None, None, is_automatic=False)
     more = state.at(found.next_cursor)
@@ -265,7 +281,9 @@ def _no_counts(state: ListState) -> RunCounts:
     is_given = state.value("kind") == "agent"
     is_on = is_given or state.hides_other
     kind = KindFilter(is_on, is_given, any_url=state.setting("kind", ANY_KIND).url)
-    return RunCounts(kind, (), (), is_sampled=False, summary=figures.plural(0, "run"))
+    return RunCounts(
+        kind, (), (), is_sampled=False, summary=figures.plural(0, "run"), query=state.query
+    )
 
 
 def list_rows(
@@ -298,7 +316,9 @@ def members_page(
     group = get_groups(connection, [group_id], now_ns=now_ns).get(group_id)
     if group is None:
         return MembersPage((), "")
-    rows = member_rows(connection, group, now_ns=now_ns, selected=state.compare)
+    rows = member_rows(
+        connection, group, now_ns=now_ns, selected=state.compare, columns=state.shown_columns
+    )
     is_all = group.is_complete and len(rows) <= MOST_OPENED
     return MembersPage(rows[:MOST_OPENED], "" if is_all else f"/?group={group.group_id}")
 
@@ -326,28 +346,62 @@ def _facets(
         chosen = [term.value for term in state.terms if term.key == key]
         of = counts
         if chosen and key != "tag":  # tags add up: each must stand
-            others = to_filter(state.without(key), now_ns=now_ns).filter
-            of = run_facets(connection, others, now_ns=now_ns)
+            rest = to_filter(state.without(key), now_ns=now_ns).filter
+            of = run_facets(connection, rest, now_ns=now_ns, values=FACET_VALUES_COUNTED)
         runs = {found.value: found.runs for found in of.counts.get(key, ())}
         known = [status for status in RUN_STATUSES if status in runs] if key == "status" else runs
         values = [*known][:_FACET_VALUES]
         values += [value for value in chosen if value not in values]
-        folded = [value for value in known if value not in values]
-        seen, more = (
-            tuple(
-                _Choice(
-                    label=value,
-                    url=state.toggled(key, value).url,
-                    is_on=value in chosen,
-                    runs=figures.count(runs.get(value, 0)),
-                )
-                for value in some
+        others = len(runs) - sum(value in runs for value in values)
+        choices = tuple(
+            _Choice(
+                label=value,
+                url=state.toggled(key, value).url,
+                is_on=value in chosen,
+                runs=figures.count(runs.get(value, 0)),
             )
-            for some in (values, folded[:_MORE_FACET_VALUES])
+            for value in values
         )
-        if seen:
-            groups.append(FacetGroup(title, key, seen, more, left_out=len(folded) - len(more)))
+        if choices:
+            more = figures.count(others) if others else ""
+            groups.append(FacetGroup(title, key, choices, more if key in VALUE_KEYS else ""))
     return groups
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesPage:
+    """All values of a facet, as choices of a list."""
+
+    key: str
+    title: str
+    choices: tuple[_Choice, ...]
+    is_complete: bool
+    address: str  # of these values, to be searched
+    is_list: bool  # only the list of them
+
+
+def values_page(
+    connection: apsw.Connection, state: ListState, key: str, *, like: str | None
+) -> ValuesPage:
+    """Return the values of a facet in the whole store; raises InvalidQueryError for another key."""
+    found = filter_values(connection, key, like=like or "", limit=_MOST_VALUES)
+    choices = tuple(
+        _Choice(
+            label=one.value,
+            url=state.toggled(key, one.value).url,
+            is_on=state.has(key, one.value),
+            runs="" if one.runs is None else figures.count(one.runs),
+        )
+        for one in found.items
+    )
+    return ValuesPage(
+        key=key,
+        title=_FACETS.get(key, key),
+        choices=choices,
+        is_complete=found.is_complete,
+        address=f"/fragments/values/{key}?{state.query}",
+        is_list=like is not None,
+    )
 
 
 def _pills(state: ListState, counts: RunFacets, dots: Sequence[RunDot]) -> list[_Choice]:
@@ -365,6 +419,10 @@ def _pills(state: ListState, counts: RunFacets, dots: Sequence[RunDot]) -> list[
     ]
     lengths = [dot.duration_ns for dot in dots if dot.duration_ns is not None]
     costs = [dot.cost_usd_nano for dot in dots if dot.cost_usd_nano]
+    if counts.with_receipts and not state.value("receipts"):
+        url = state.setting("receipts", "yes").url
+        with_receipts = figures.count(counts.with_receipts)
+        pills.append(_Choice("has receipts", url, False, with_receipts, mark="compile"))
     if slow := _tenth(state, "min_duration_ms", lengths, NS_PER_MS):
         pills.append(_Choice(f"slow, over {figures.duration(slow[0])}", *slow[1:], mark="clock"))
     if costly := _tenth(state, "min_cost", costs, NS_PER_S):
@@ -428,11 +486,37 @@ def _periods(state: ListState) -> list[_Choice]:
     ]
 
 
-def _column(state: ListState, orders: tuple[str, str]) -> _Column:
-    first, second = orders
-    if state.sort not in orders:
-        return _Column(state.sorted_by(first).url, "")
-    # The third click gives back the order of arrival.
-    following = second if state.sort == first else ""
-    sorting = "descending" if state.sort.startswith("-") else "ascending"
-    return _Column(state.sorted_by(following).url, sorting)
+def _columns(state: ListState) -> list[_Column]:
+    return [_column(state, one) for one in (STATUS, NAME, *map(COLUMNS.get, state.shown_columns))
+            if one]  # fmt: skip
+
+
+def _column(state: ListState, column: RunColumn) -> _Column:
+    first = column.sort
+    second = first.removeprefix("-") if first.startswith("-") else f"-{first}"
+    sorting, title = "", column.title
+    following = first
+    if first and state.sort in (first, second):
+        # The third click gives back the order of arrival.
+        following = second if state.sort == first else ""
+        sorting = "descending" if state.sort.startswith("-") else "ascending"
+    elif column.key == "started" and state.sort in ("", "-first_seen"):
+        sorting, title = "other", "ordered by arrival, the newest first; a click orders by start"
+    return _Column(
+        column.key,
+        column.label,
+        title,
+        column.is_figure,
+        state.sorted_by(following).url if first else "",
+        sorting,
+    )
+
+
+def _order(state: ListState) -> str:
+    if state.sort in ("", "-first_seen"):
+        return "Newest arrival first"
+    try:
+        sort = parse_sort(state.sort)
+    except InvalidQueryError:
+        return ""
+    return f"Sorted among the newest {SORTED_RUNS:,} runs" if is_scanned(sort) else ""

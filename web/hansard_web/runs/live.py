@@ -139,17 +139,24 @@ class _RunStream:
         with self._site.readers.read() as connection:
             groups = self._groups(connection, new, now_ns=now_ns)
             items = {run.group_id or run.run_id: groups.get(run.group_id, run) for run in new}
-            page = {"rows": mixed_rows(connection, items.values(), now_ns=now_ns)}
+            page = {
+                "rows": mixed_rows(
+                    connection, items.values(), now_ns=now_ns, columns=self._state.shown_columns
+                )
+            }
         return self._message("runs/_new.html", page, now_ns=now_ns)
 
     def _changed(self, runs: Sequence[RunItem], *, now_ns: int) -> ServerSentEvent:
+        columns = self._state.shown_columns
         with self._site.readers.read() as connection:
             groups = self._groups(connection, runs, now_ns=now_ns)
             changes = [
-                _Change(f"#group-{group.group_id}", group_row(group, now_ns=now_ns))
+                _Change(
+                    f"#group-{group.group_id}", group_row(group, now_ns=now_ns, columns=columns)
+                )
                 for group in groups.values()
             ]
-            for row in run_rows(connection, runs, now_ns=now_ns):
+            for row in run_rows(connection, runs, now_ns=now_ns, columns=columns):
                 changes += _changes(row, groups.get(row.run.group_id), now_ns=now_ns)
         return self._message("runs/_changed.html", {"changes": changes}, now_ns=now_ns)
 
@@ -178,7 +185,11 @@ def _changes(row: RunRow, group: RunGroup | None, *, now_ns: int) -> list[_Chang
         return [_Change(target, row)]
     return [
         _Change(f"{target}[data-of]", replace(row, of=group.group_id)),
-        _Change(f"{target}:not([data-of])", group_row(group, now_ns=now_ns), swap="outerHTML"),
+        _Change(
+            f"{target}:not([data-of])",
+            group_row(group, now_ns=now_ns, columns=row.columns),
+            swap="outerHTML",
+        ),
     ]
 
 

@@ -19,7 +19,7 @@ from hansard_web.app.config import WebSettings
 from hansard_web.app.site import SiteDep
 from hansard_web.diff.headline import compare_runs
 from hansard_web.runs.filters import ListState, read_state
-from hansard_web.runs.list import counts_of, members_page, rows_page, runs_page
+from hansard_web.runs.list import counts_of, members_page, rows_page, runs_page, values_page
 
 # The page of an empty store: how to send the first span, and a wait for it.
 
@@ -106,6 +106,18 @@ def more_runs(
     with site.readers.read() as connection:
         page = rows_page(connection, state, now_ns=time.time_ns(), depth=depth)
     return site.renderer.fragment(request, "runs/_more.html", page=page)
+
+
+@router.get("/fragments/values/{key}")
+def facet_values(
+    request: Request, site: SiteDep, state: StateDep, key: str, like: str | None = None
+) -> Response:
+    """All values of a facet, in the whole store."""
+    if not is_fragment_request(request):
+        return RedirectResponse(state.url, 303)
+    with site.readers.read() as connection:
+        page = values_page(connection, state, key, like=like)
+    return site.renderer.fragment(request, "runs/_values.html", page=page)
 
 
 @router.get("/fragments/groups/{group_id}")

@@ -14,6 +14,7 @@ from hansard_store.runs.groups import RunGroup
 from hansard_store.runs.queries import RunItem
 from hansard_web.annotations.labels import ScoreChip, score_chips
 from hansard_web.replay import SERVICE as REPLAYS
+from hansard_web.runs.columns import USUAL
 from hansard_web.ui import format as figures
 
 _SHORTEST_BAR_MS: Final = 100  # the bar's scale is logarithmic: 100 ms is empty, an hour is full
@@ -41,6 +42,7 @@ class RunRow:
     is_selected: bool
     scores: tuple[ScoreChip, ...]
     mark_sums: str  # all tags and scores, for the title; "" where there are none
+    columns: tuple[str, ...]  # beside status and name
     group: RunGroup | None = None  # the row is all traces of one prompt; `run` is the whole of them
     of: str = ""  # group_id: the row is one of its traces, below its row
 
@@ -51,10 +53,12 @@ def run_rows(
     *,
     now_ns: int,
     selected: Collection[str] = (),
+    columns: tuple[str, ...] = USUAL,
 ) -> tuple[RunRow, ...]:
     """Return the rows of runs as they are now; a replay says what it is a replay of."""
     return tuple(
-        _row(run, _replay(connection, run), now_ns=now_ns, selected=selected) for run in runs
+        _row(run, _replay(connection, run), now_ns=now_ns, selected=selected, columns=columns)
+        for run in runs
     )
 
 
@@ -64,20 +68,21 @@ def mixed_rows(
     *,
     now_ns: int,
     selected: Collection[str] = (),
+    columns: tuple[str, ...] = USUAL,
 ) -> tuple[RunRow, ...]:
     """Return the rows of a list in which the traces of one prompt are one."""
     rows: list[RunRow] = []
     for item in items:
         if isinstance(item, RunGroup):
-            rows.append(group_row(item, now_ns=now_ns))
+            rows.append(group_row(item, now_ns=now_ns, columns=columns))
         else:
-            rows += run_rows(connection, [item], now_ns=now_ns, selected=selected)
+            rows += run_rows(connection, [item], now_ns=now_ns, selected=selected, columns=columns)
     return tuple(rows)
 
 
-def group_row(group: RunGroup, *, now_ns: int) -> RunRow:
+def group_row(group: RunGroup, *, now_ns: int, columns: tuple[str, ...] = USUAL) -> RunRow:
     """Return the row of all traces of a prompt: the prompt, and the last output."""
-    row = _row(group.whole, ("", ""), now_ns=now_ns, selected=())
+    row = _row(group.whole, ("", ""), now_ns=now_ns, selected=(), columns=columns)
     output = " ".join((group.whole.last_output or "")[:_LONGEST_TITLE].split())
     return replace(row, title=row.words or row.title, words=output, group=group)
 
@@ -88,9 +93,10 @@ def member_rows(
     *,
     now_ns: int,
     selected: Collection[str] = (),
+    columns: tuple[str, ...] = USUAL,
 ) -> tuple[RunRow, ...]:
     """Return the rows of a group's traces, to stand below its own."""
-    rows = run_rows(connection, group.members, now_ns=now_ns, selected=selected)
+    rows = run_rows(connection, group.members, now_ns=now_ns, selected=selected, columns=columns)
     return tuple(replace(row, of=group.group_id) for row in rows)
 
 
@@ -106,7 +112,12 @@ def _replay(connection: apsw.Connection, run: RunItem) -> tuple[str, str]:
 
 
 def _row(
-    run: RunItem, replay: tuple[str, str], *, now_ns: int, selected: Collection[str]
+    run: RunItem,
+    replay: tuple[str, str],
+    *,
+    now_ns: int,
+    selected: Collection[str],
+    columns: tuple[str, ...],
 ) -> RunRow:
     length_ns = run.duration_ns
     if length_ns is None:
@@ -133,6 +144,7 @@ def _row(
         is_selected=run.run_id in selected,
         scores=scores[:_MOST_SCORES],
         mark_sums=", ".join((*run.marks.tags, *(chip.title for chip in scores))),
+        columns=columns,
     )
 
 

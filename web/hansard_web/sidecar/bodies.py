@@ -27,7 +27,7 @@ from hansard_compiler.models.json_schema import (
     having,
     left_out,
 )
-from hansard_web.api.queries import parse_time
+from hansard_web.api.times import parse_time
 from hansard_web.sidecar.published_items import MESSAGE, MESSAGE_ROLES, AnItem
 
 EndStatus = Literal["completed", "failed", "cancelled"]

@@ -51,19 +51,19 @@ def offset(nanoseconds: int) -> str:
 
 
 def ago(nanoseconds: int) -> str:
-    """Return an age in one unit: `now`, `12 s`, `6 m`, `2 h`, `3 d`, `14 mo`; future is `now`."""
+    """Return an age in one unit: `now`, `12 s ago`, `6 m ago`, `3 d ago`; future is `now`."""
     seconds = nanoseconds // _NS_PER_S
     if seconds < 5:
         return "now"
     if seconds < _MINUTE_S:
-        return f"{seconds} s"
+        return f"{seconds} s ago"
     if seconds < _HOUR_S:
-        return f"{seconds // _MINUTE_S} m"
+        return f"{seconds // _MINUTE_S} m ago"
     if seconds < 2 * _DAY_S:
-        return f"{seconds // _HOUR_S} h"
+        return f"{seconds // _HOUR_S} h ago"
     if seconds < 90 * _DAY_S:
-        return f"{seconds // _DAY_S} d"
-    return f"{seconds // (30 * _DAY_S)} mo"
+        return f"{seconds // _DAY_S} d ago"
+    return f"{seconds // (30 * _DAY_S)} mo ago"
 
 
 def tokens(count: int) -> str:

@@ -33,6 +33,7 @@ from hansard_web.principals.dependencies import may_not_decide, must_sign_in, pr
 from hansard_web.ui import format as figures
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.markdown import to_html, verbatim
+from hansard_web.ui.navigation import MORE, PRIMARY, Place
 
 # Compiled templates stored beside their sources, as Python keeps compiled modules.
 
@@ -89,33 +90,6 @@ _STYLESHEET: Final = Markup('<link rel="stylesheet" href="{}" integrity="{}">')
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """An entry of the main navigation; `g` and then `key` goes there."""
-
-    name: str
-    label: str
-    href: str
-    key: str
-    is_minor: bool = False  # left out of a bar that has no room for it; a menu has all
-
-
-PLACES: Final = (
-    _Place("runs", "Runs", "/", "r"),
-    _Place("conversations", "Conversations", "/conversations", "c"),
-    _Place("transcripts", "Transcripts", "/transcripts", "l", is_minor=True),
-    _Place("approvals", "Approvals", "/approvals", "a"),
-    _Place("tasks", "Reviews", "/tasks", "t"),
-    _Place("reports", "Reports", "/reports", "o"),
-    _Place("memory", "Memory", "/memory", "m"),
-    _Place("events", "Events", "/events", "e"),
-    _Place("receipts", "Receipts", "/receipts", "p", is_minor=True),
-    _Place("search", "Search", "/search", "s"),
-    _Place("usage", "Usage", "/usage", "u"),
-    _Place("health", "Health", "/health", "h"),
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Shell:
     """What the frame around a page needs, beside the page's own context."""
 
@@ -124,7 +98,8 @@ class Shell:
     csrf: str
     signed_in: bool
     now_ns: int
-    places: tuple[_Place, ...] = PLACES
+    places: tuple[Place, ...] = PRIMARY
+    more: tuple[Place, ...] = MORE
     badge: Callable[[], Badge] = lambda: Badge(0)  # called by whole pages only
     may_decide: bool = True  # whether the reader's token may say something in a person's name
     may_not: str = ""  # why this reader cannot decide; "" who can

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final
 from urllib.parse import urlencode
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hansard_store.runs.status import TokenSums
-from hansard_store.runs.usage import UsageRow, count_unpriced, list_usage
+from hansard_store.runs.usage import UsageRow, count_unpriced, list_usage, total_usage
 from hansard_web.app.site import SiteDep
 from hansard_web.runs.conversations import conversation_href
 from hansard_web.ui import format as figures
@@ -122,7 +122,7 @@ def _usage_page(
             for name, (label, _) in {**_PERIODS, "all": ("all time", None)}.items()
         ),
         period=f"the last {_PERIODS[period][0]}" if period in _PERIODS else "all time",
-        total=_total(by_day),
+        total=total_usage(by_day),
         unpriced=count_unpriced(connection, since_ns=since_ns),
         chart=_chart(by_day, first=first, last=now.date()),
         tables=(
@@ -142,28 +142,6 @@ def _day_url(row: UsageRow) -> str:
     day = datetime.fromisoformat(str(row.key))
     until = (day + timedelta(days=1)).date().isoformat()
     return f"/?{urlencode({'since': str(row.key), 'until': until})}"
-
-
-def _total(rows: Sequence[UsageRow]) -> UsageRow:
-    sums = [row.tokens for row in rows if row.tokens]
-    costs = [row.cost_usd_nano for row in rows if row.cost_usd_nano is not None]
-    return UsageRow(
-        key=None,
-        runs=sum(row.runs for row in rows),
-        model_calls=sum(row.model_calls for row in rows),
-        tokens=_add(sums) if sums else None,
-        cost_usd_nano=sum(costs) if costs else None,
-    )
-
-
-def _add(sums: Sequence[TokenSums]) -> TokenSums:
-    def total(values: Sequence[int | None]) -> int | None:
-        known = [value for value in values if value is not None]
-        return sum(known) if known else None
-
-    return TokenSums(
-        *(total([getattr(one, field.name) for one in sums]) for field in fields(TokenSums))
-    )
 
 
 def _table(

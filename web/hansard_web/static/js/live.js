@@ -112,9 +112,9 @@ if (pauseButton) {
 // Ages grow while a page stands: the same words as hansard_web/format.py.
 const age = (seconds) => {
   if (seconds < 5) return "now";
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} m`;
-  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`;
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} m ago`;
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h ago`;
   return null;
 };
 setInterval(() => {

@@ -1,0 +1,1 @@
+"""Notifications: the outbox is filled, conditions are watched, and webhooks are sent."""

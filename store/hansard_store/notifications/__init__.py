@@ -1,0 +1,1 @@
+"""Notifications: an outbox of states that people are notified of, and its deliveries."""

@@ -1,0 +1,1 @@
+"""Notifications: page, API and command."""
