@@ -26,7 +26,7 @@ class Twin:
 
 
 # What only changes the browser itself has no twin: its colours, its cookie.
-OF_THE_BROWSER = {"/theme", "/messages", "/signin", "/signin/link/{code}", "/signout"}
+OF_THE_BROWSER = {"/theme", "/times", "/messages", "/signin", "/signin/link/{code}", "/signout"}
 TWINS = {
     "/": Twin("/v1/runs?q=child", "runs list"),
     "/fragments/runs": Twin("/v1/facets", "runs list"),

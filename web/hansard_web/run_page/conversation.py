@@ -90,7 +90,7 @@ def conversation_view(look: Look) -> ConversationReading:
     spoken_in_order = [bodies[ref.text] for one in nearby for ref in one.new if ref.text in bodies]
     held = calls_not_run(connection, run.run_id)
     facts = ShownCall(events, results_by_call(spoken_in_order), held)
-    requested = _requested_calls(bodies.values())
+    requested = requested_calls(bodies.values())
     turns = tuple(
         _turn(look, one, f"call {at} of {len(talk)}", bodies, facts, requested)
         for at, one in enumerate(page, first + 1)
@@ -138,14 +138,23 @@ def _key(call: CallRow) -> str:
 
 def read_talk(connection: apsw.Connection, run: int) -> list[TalkCall]:
     """Return every call of a run with what it added, in order of start. Linear in the messages."""
+    return talk_of(connection, model_calls(connection, run))
+
+
+def model_calls(connection: apsw.Connection, run: int) -> list[CallRow]:
+    """Return the model calls of a run that have messages, in order of start."""
     hidden = SpanFlag.DUPLICATE | SpanFlag.FOLDED
-    calls = [
+    return [
         call
         for call in list_calls(connection, run)
         if call.role == "llm"
         and not call.flags & hidden
         and (call.input_prefix or call.output_prefix)
     ]
+
+
+def talk_of(connection: apsw.Connection, calls: Sequence[CallRow]) -> list[TalkCall]:
+    """Return calls, of one run or of several in order, with what each added to those before."""
     leaves = {node for call in calls for node in (call.input_prefix, call.output_prefix) if node}
     nodes = read_nodes(connection, leaves)
     return list(_added(calls, nodes))
@@ -245,7 +254,7 @@ def _texts_for(page: Sequence[TalkCall], nearby: Sequence[TalkCall]) -> set[int]
     return texts
 
 
-def _requested_calls(messages: Iterable[Message]) -> set[str]:
+def requested_calls(messages: Iterable[Message]) -> set[str]:
     """Return the ids of all tool calls that models requested."""
     return {
         part.id
@@ -265,7 +274,7 @@ def _turn(
 ) -> Turn:
     key = _key(one.call)
     placed = list(zip(one.new, one.new_numbers, strict=True))
-    in_cards = [position for ref, position in placed if _is_in_a_card(bodies[ref.text], requested)]
+    in_cards = [position for ref, position in placed if is_in_a_card(bodies[ref.text], requested)]
     messages = [
         show_message(bodies[ref.text], number=str(position), calls=facts)
         for ref, position in placed
@@ -295,7 +304,7 @@ def _problem(connection: apsw.Connection, call: CallRow) -> StepProblem | None:
     return problem_of(read_step(connection, call.span))
 
 
-def _is_in_a_card(message: Message, requested: set[str]) -> bool:
+def is_in_a_card(message: Message, requested: set[str]) -> bool:
     """A result whose call is on the page stands in the call's card."""
     results = [part for part in message.parts if isinstance(part, ToolResultPart)]
     return (
