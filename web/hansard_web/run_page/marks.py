@@ -189,6 +189,8 @@ def waits_of_run(connection: apsw.Connection, run_id: str) -> dict[str, list[Wai
                 found.setdefault(step, []).append(Wait(event.time_ns, None, "", False))
             elif is_edit and (before := steps.get((event.approval_id, revision - 1))):
                 steps[draft] = before
+                if waits := found.get(before):  # the edit and its answer are one decision
+                    waits[-1] = Wait(waits[-1].start_ns, None, "", False)
         elif event.type in _DECIDES or event.type == EventType.ACTION_EXPIRED:
             step = steps.get(draft, "")
             if (waits := found.get(step)) and waits[-1].end_ns is None:

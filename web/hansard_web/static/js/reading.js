@@ -105,7 +105,7 @@ document.addEventListener("click", (event) => {
     if (row && !row.classList.contains("is-group")) select(current(row.querySelector(".tg-title").href, ["tab"]));
     return;
   }
-  const url = new URL(link.href);
+  const url = new URL(link.getAttribute("href"), location.href); // a link of the graph has an object for an href
   if (!inRun(url)) return;
   if (link.matches(".tg-title") && row.classList.contains("is-group")) {
     event.preventDefault();
