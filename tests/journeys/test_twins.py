@@ -83,6 +83,7 @@ TWINS = {
     "/reports": Twin("/v1/reports", "report --list"),
     "/reports/{name}": Twin("/v1/reports?limit=1", "report --list"),
     "/reports/{name}/ack": Twin("/v1/reports?limit=1", "report --list"),
+    "/palette": Twin("/v1/find?q=child", "find child"),
     "/search": Twin("/v1/search?q=child", "search child"),
     "/usage": Twin("/v1/usage?by=model", "usage --by model"),
     "/health": Twin("/v1/ledger", "doctor"),

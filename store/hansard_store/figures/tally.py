@@ -55,7 +55,8 @@ SELECT call.run, coalesce(call.response_model, call.request_model),
 CROSS JOIN span ON span.id = call.span
 """
 _TOOLS: Final = f"""
-SELECT run.id, span.tool_name, span.end_ns - span.start_ns, span.flags & {int(SpanFlag.ERROR)}
+SELECT run.id, coalesce(span.tool_name, span.label, span.name), span.end_ns - span.start_ns,
+  span.flags & {int(SpanFlag.ERROR)}
 {_WANTED} run ON run.id = wanted.value
 CROSS JOIN span INDEXED BY span_identity ON span.trace_id = run.trace_id
 WHERE span.role = 'tool' AND NOT span.flags & {int(_HIDDEN)}

@@ -110,9 +110,12 @@ COMMANDS: Final = (
     CommandEntry("payload", "payloads.cli", "Payloads: get the bytes of one, verify them."),
     CommandEntry("replay", "replay_page.cli", "Make a model call again: exactly, or with changes."),
     CommandEntry("mcp", "mcp.cli", "Offer the record to MCP clients, over stdin and stdout."),
+    CommandEntry("find", "palette.cli", "Find runs, steps, users, settings and pages by name."),
     CommandEntry("search", "search.cli", "Find what was said, in any run."),
     CommandEntry("users", "users.cli", "Users: list, show."),
     CommandEntry("conversations", "conversations.cli", "Conversations: list, show."),
+    CommandEntry("overview", "overview.cli", "Sum runs, cost, errors and latency over time."),
+    CommandEntry("latency", "overview.cli", "Compare the latency of models, tools or agents."),
     CommandEntry("usage", "usage.cli", "Sum tokens and money."),
     CommandEntry(
         "doctor",

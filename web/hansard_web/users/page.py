@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
@@ -19,7 +20,6 @@ from hansard_store.runs.conversations import ConversationItem, get_conversation
 from hansard_store.runs.filters import RunFilter, RunSort
 from hansard_store.runs.queries import list_runs
 from hansard_store.runs.users import (
-    UserDay,
     UserFilter,
     UserItem,
     get_user,
@@ -31,6 +31,7 @@ from hansard_web.app.addresses import address, conversation_href, user_href
 from hansard_web.app.site import SiteDep
 from hansard_web.runs.columns import COLUMNS, NAME, STATUS, USUAL, RunColumn
 from hansard_web.runs.rows import RunRow, run_rows
+from hansard_web.ui.charts import Chart
 from hansard_web.ui.format import iso_time
 from hansard_web.ui.periods import (
     PeriodChoice,
@@ -40,6 +41,7 @@ from hansard_web.ui.periods import (
     period_words,
 )
 from hansard_web.ui.sorting import SortedColumn, sorted_columns
+from hansard_web.users.trend import trend
 
 router = APIRouter()
 
@@ -98,8 +100,7 @@ class UserPage:
     period_words: str
     empty_period: str  # the period that was wanted, where no run is in it: all time is shown
     periods: tuple[PeriodChoice, ...]
-    days: tuple[UserDay, ...]
-    most_runs: int  # of a day
+    charts: tuple[Chart, ...]
     talks: tuple[Talk, ...]
     talks_url: str
     rows: tuple[RunRow, ...]
@@ -213,8 +214,11 @@ def _user_page(connection: apsw.Connection, user_id: str, period: str, *, now_ns
         period_words=period_words(period),
         empty_period="" if period == wanted else period_words(wanted),
         periods=period_choices(period, lambda name: user_href(user_id, **_period_of_user(name))),
-        days=days,
-        most_runs=max((day.runs for day in days), default=0),
+        charts=trend(
+            days,
+            today=datetime.fromtimestamp(now_ns // 1_000_000_000, UTC).date(),
+            href=lambda since, until: _runs_url(user_id, {"since": since, "until": until}),
+        ),
         talks=tuple(
             Talk(get_conversation(connection, talk), conversation_href(talk)) for talk in talks
         ),
