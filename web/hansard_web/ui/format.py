@@ -21,7 +21,8 @@ _STATUS_WORDS = {
     "awaiting": WAITS,
     "blocked": WAITS,
     "revised": "sent back",
-    "unset": "no error",
+    "unset": "OK",
+    "ok": "OK",
 }
 
 
