@@ -67,6 +67,7 @@ Loads = Literal["now", "later"]
 # Where routes are: the `router` of a module, or another, in the order in which they are tried.
 _API: Final = (
     "runs.api", "steps.api", "runs.api:export_router", "search.api", "usage.api", "payloads.api",
+    "media.api",
     "policy.api", "approvals.api", "audit.api", "tasks.api", "evaluation.api", "heartbeat.api",
     "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api", "health.api",
     "notifications.api", "diff.api", "receipts.api", "transcripts.api", "replay_page.api",

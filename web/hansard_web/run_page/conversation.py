@@ -26,6 +26,7 @@ from hansard_store.content.messages import (
 from hansard_store.steps.flags import SpanFlag
 from hansard_web.approvals.step_history import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
+from hansard_web.media.stored import payload_lookup
 from hansard_web.run_page.state import RunPageState
 from hansard_web.run_page.waterfall import Look
 from hansard_web.steps.facts import StepProblem, problem_of
@@ -89,7 +90,8 @@ def conversation_view(look: Look) -> ConversationReading:
     events = list_tool_events(connection, run.id)
     spoken_in_order = [bodies[ref.text] for one in nearby for ref in one.new if ref.text in bodies]
     held = calls_not_run(connection, run.run_id)
-    facts = ShownCall(events, results_by_call(spoken_in_order), held)
+    lookup = payload_lookup(connection)
+    facts = ShownCall(events, results_by_call(spoken_in_order), held, lookup)
     requested = _requested_calls(bodies.values())
     turns = tuple(
         _turn(look, one, f"call {at} of {len(talk)}", bodies, facts, requested)
