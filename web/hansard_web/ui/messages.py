@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from hansard_web.ui.json_tree import JsonNode, json_tree, parsed
 
 SHOWN_CHARS = 12_000  # of one text, before "show all"
 _PEEK_CHARS = 120
+AGENT_MARKS = 6  # colours in the style sheet
 _MOST_RANGES = 8  # of numbers of messages
 
 WHO = {
@@ -116,6 +118,12 @@ class ShownMessage:
     facts: tuple[str, ...] = ()
     is_folded: bool = False
     peek: str = ""  # what a folded message begins with
+    agent: str = ""  # which one speaks, where a run has several
+
+    @property
+    def agent_mark(self) -> int:
+        """The colour of its agent: the same for a name on every page."""
+        return zlib.crc32(self.agent.encode("utf-8", "replace")) % AGENT_MARKS
 
     @property
     def has_text(self) -> bool:
@@ -372,7 +380,7 @@ def _length(start_ns: int | None, end_ns: int | None) -> str:
 
 
 def headline(message: Message | None) -> str:
-    """Return a message in a few words: `User`, `Assistant, asks for search × 2`, `Result of …`."""
+    """Return a message in a few words: `User`, `Assistant → search × 2 (tool call)`."""
     if message is None:
         return "Tool definitions"
     counts: dict[str, int] = {}
@@ -384,7 +392,7 @@ def headline(message: Message | None) -> str:
         names = ", ".join(
             f"{name} × {times}" if times > 1 else name for name, times in counts.items()
         )
-        return f"{who}, asks for {names[:120]}"
+        return f"{who} → {names[:120]} (tool call)"
     results = [part for part in message.parts if isinstance(part, ToolResultPart)]
     if results and results[0].name:
         return f"Result of {results[0].name}"
