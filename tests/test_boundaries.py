@@ -48,9 +48,9 @@ REVIEWED = {
 # Everything that a request can change, as the first part of its path: records of agents, decisions
 # about them, and what a browser needs. No workflow, account, plan or ranking is among them.
 CHANGED = {
-    "annotations", "approvals", "compile", "events", "logs", "mcp", "memory", "messages", "metrics",
-    "model", "payloads", "policy", "replay", "replays", "reports", "runs", "scores", "signin",
-    "signout", "tasks", "theme", "tools", "traces", "transcripts",
+    "annotations", "approvals", "compile", "errors", "events", "logs", "mcp", "memory", "messages",
+    "metrics", "model", "payloads", "policy", "replay", "replays", "reports", "runs", "scores",
+    "signin", "signout", "tasks", "theme", "times", "tools", "traces", "transcripts",
 }  # fmt: skip
 # The packages of the web floor that send a request to a model: a replay, a call for a program, the
 # demo, and what the server is set up with.
@@ -191,7 +191,7 @@ def test_there_is_one_distribution() -> None:
 @pytest.mark.covers("NG-11")
 def test_whatever_a_page_does_the_api_does_too() -> None:
     """By the noun: a form of `/approvals/…` has a route of `/v1/approvals/…` that changes."""
-    of_the_browser = {"signin", "signout", "theme", "messages", "mcp"}
+    of_the_browser = {"signin", "signout", "theme", "times", "messages", "mcp"}
     nouns = {route.partition(" ")[2].split("/")[1] for route in CHANGES} - {"v1"} - of_the_browser
     by_api = {
         route.partition(" ")[2].split("/")[2].removesuffix("s")

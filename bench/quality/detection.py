@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from bench.figures import Figure, at_least, below
-from hansard_store.detection.failed_steps import signature_of
 from hansard_store.detection.rules import RULES, DetectionRule
 from hansard_store.detection.scan import scan
+from hansard_store.detection.signatures import signature_of
 
 PAIRS: Final = (
     Path(__file__).parents[2] / "tests" / "fixtures" / "heartbeat" / "error_messages.jsonl"

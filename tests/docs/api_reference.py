@@ -31,7 +31,7 @@ TITLES: Final = {
     "runs": "Runs",
     "steps": "Steps",
     "search": "Search and SQL",
-    "usage": "Usage and conversations",
+    "usage": "Usage",
     "receipts": "Receipts and compiles",
     "diff": "Comparing",
     "replay": "Replay",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_store.detection.failed_steps import signature_of
 from hansard_store.detection.rules import RULES
+from hansard_store.detection.signatures import signature_of
 from hansard_store.tasks.rows import STATES
 from hansard_web.app.application import create_app
 from hansard_web.app.config import WebSettings

@@ -26,7 +26,7 @@ class Twin:
 
 
 # What only changes the browser itself has no twin: its colours, its cookie.
-OF_THE_BROWSER = {"/theme", "/messages", "/signin", "/signin/link/{code}", "/signout"}
+OF_THE_BROWSER = {"/theme", "/times", "/messages", "/signin", "/signin/link/{code}", "/signout"}
 TWINS = {
     "/": Twin("/v1/runs?q=child", "runs list"),
     "/fragments/runs": Twin("/v1/facets", "runs list"),
@@ -83,6 +83,7 @@ TWINS = {
     "/reports": Twin("/v1/reports", "report --list"),
     "/reports/{name}": Twin("/v1/reports?limit=1", "report --list"),
     "/reports/{name}/ack": Twin("/v1/reports?limit=1", "report --list"),
+    "/palette": Twin("/v1/find?q=child", "find child"),
     "/search": Twin("/v1/search?q=child", "search child"),
     "/usage": Twin("/v1/usage?by=model", "usage --by model"),
     "/health": Twin("/v1/ledger", "doctor"),

@@ -118,7 +118,7 @@ def test_what_an_agent_says_in_words_of_its_own_counts_beside_its_tool(
     for number in range(5):
         run = f"run {number}"
         root = failing.fail("gave up", role="agent", tool=None, name="mender", run=run)
-        failing.fail(parent=root, run=run)
+        failing.fail(parent=root, run=run, ago_s=65)  # it went on after that
 
     assert patterns(failing.scan().findings) == [
         ("repeated_errors", "mender", 5),

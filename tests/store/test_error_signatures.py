@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.quality.detection import HALVES, Half, of_pairs
-from hansard_store.detection.failed_steps import MOST_CHARS, signature_of
+from hansard_store.detection.signatures import MOST_CHARS, signature_of
 
 _SAFE = st.characters(codec="ascii", categories=["L", "N"])
 _NAMES = st.text(_SAFE, min_size=1, max_size=12)

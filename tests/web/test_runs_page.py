@@ -49,7 +49,7 @@ def test_a_run_named_after_its_agent_is_known_by_what_was_said(
     runs.run("invoke_agent mender", words="Make the test pass.", agent="mender")
     runs.run("invoke_agent clerk", words="", agent="clerk", service="hansard-replay")
 
-    replayed, said = read(client).one("tbody").all("tr")
+    replayed, said = read(client).one("tbody", id="runs").all("tr")
 
     assert said.one("a", class_="rowlink").text == "Make the test pass."
     assert "Make the test pass." not in [one.text for one in said.all("span", class_="dim")]
@@ -63,7 +63,7 @@ def test_unknown_figures_are_called_unknown_with_the_reason(
 ) -> None:
     runs.run(usage=Usage(), duration_s=None)
 
-    row = read(client).one("tbody").all("tr")[0]
+    row = read(client).one("tbody", id="runs").all("tr")[0]
 
     unknown = [one for one in row.all("span", class_="dim") if one.text == "–"]
     assert len(unknown) == 2
@@ -174,8 +174,8 @@ def test_all_pages_joined_are_the_whole_list(client: TestClient, runs: RunMaker)
     seen, address = [], "/"
     while address:
         page = read(client, address)
-        seen += [row["id"].removeprefix("run-") for row in page.one("tbody").all("tr") if "id" in
-                 row.attributes]  # fmt: skip
+        rows = page.one("tbody", id="runs").all("tr")
+        seen += [row["id"].removeprefix("run-") for row in rows if "id" in row.attributes]
         more = page.all("a", class_="more")
         address = more[0]["href"] if more else ""
 
@@ -278,7 +278,8 @@ def test_a_column_head_sorts_one_way_then_the_other_then_not(
     address, seen = "/", []
     for _ in range(3):
         page = read(client, address)
-        head = next(head for head in page.one("thead").all("th") if head.text == column)
+        heads = page.one("table", class_="runs").one("thead").all("th")
+        head = next(head for head in heads if head.text == column)
         seen.append(names(page))
         address = head.one("a")["href"]
 
@@ -331,7 +332,7 @@ def test_the_list_is_a_table_that_can_be_heard(client: TestClient, runs: RunMake
 
     page = read(client, "/?sort=-cost_usd")
 
-    table = page.one("table")
+    table = page.one("table", class_="runs")
     assert table.one("caption")
     assert all(head["scope"] == "col" for head in table.one("thead").all("th"))
     assert [head["aria-sort"] for head in table.all("th") if "aria-sort" in head.attributes] == [
@@ -409,8 +410,12 @@ def test_facets_beyond_the_first_eight_are_folded_and_not_left_out(
 
     facets = parse(client.get("/").text).one("aside", id="facets")
 
-    [more] = facets.all("details", class_="facet-more")
-    assert more.one("summary").text == "6 more…"
-    assert {f"agent-{number:02}" for number in range(14)} <= {
-        one["title"] for one in facets.all("span", class_="cut")
-    }
+    [more] = facets.all("button", class_="facet-more")
+    assert more.text == "6 more…"
+    values = parse(client.get(more["hx-get"], headers=HTMX).text)
+    assert [link.one(class_="cut").text for link in values.all("a")] == [
+        f"agent-{number:02}" for number in range(14)
+    ]
+    found = parse(client.get(f"{more['hx-get']}&like=T-13", headers=HTMX).text)
+    [link] = found.all("a")
+    assert names(read(client, link["href"])) == ["run 13"]

@@ -30,9 +30,24 @@ def test_a_vendored_file_is_the_one_its_manifest_names(entry: dict[str, str]) ->
 
 
 def test_nothing_is_vendored_that_the_manifest_does_not_name() -> None:
-    scripts = {path.name for path in (STATIC / "vendor").glob("*.js")}
+    vendor = STATIC / "vendor"
+    found = {path.name for pattern in ("*.js", "*.woff2") for path in vendor.glob(pattern)}
 
-    assert scripts == {entry["file"] for entry in MANIFEST}
+    assert found == {entry["file"] for entry in MANIFEST}
+
+
+def test_fonts_are_small_licensed_and_kept_for_a_year(client: TestClient) -> None:
+    fonts = [entry for entry in MANIFEST if entry["file"].endswith(".woff2")]
+
+    assert [entry["licence"] for entry in fonts] == ["OFL-1.1", "OFL-1.1"]
+    assert sum((STATIC / "vendor" / entry["file"]).stat().st_size for entry in fonts) < 125_000
+    for entry in fonts:
+        licence = STATIC / "vendor" / f"{entry['name']}-{entry['version']}.LICENSE"
+        assert "SIL OPEN FONT LICENSE" in licence.read_text(encoding="utf-8").upper()
+        answer = client.get(Assets().url(f"vendor/{entry['file']}"))
+        assert answer.headers["content-type"] == "font/woff2"
+        assert "immutable" in answer.headers["cache-control"]
+        assert "font-src 'self'" in answer.headers["content-security-policy"]
 
 
 def test_all_scripts_together_stay_within_their_budget() -> None:

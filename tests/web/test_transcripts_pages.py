@@ -175,7 +175,9 @@ def test_conversation_transcript_and_step_lead_to_each_other(
     transcript = read(f"/transcripts/{talk}")
     row = read("/transcripts").one("tbody").one("tr")
 
-    assert conversation.one("main").all("a", class_="btn")[0]["href"] == f"/transcripts/{talk}"
+    inside = conversation.one("div", class_="script")
+    assert [one["id"] for one in inside.all("div", class_="script-entry")][:2] == ["m-0", "m-1"]
+    assert conversation.one("span", role="status").one("a")["href"] == f"/transcripts/{talk}"
     back = transcript.one("div", class_="page-head").one("a", class_="btn")
     assert back["href"] == "/conversations?id=support-42"
     assert row.one("a")["href"] == f"/transcripts/{talk}"
@@ -191,11 +193,11 @@ def test_conversation_transcript_and_step_lead_to_each_other(
 
 
 def test_empty_and_unknown_transcripts_say_so(read: Read, kept: SqliteTranscripts) -> None:
-    assert "No transcript is kept yet" in read("/transcripts").text
+    assert "No stored transcripts yet" in read("/transcripts").text
     empty = kept.ensure("empty").id
 
     assert "Nothing was said yet" in read(f"/transcripts/{empty}").text
-    assert "nothing was said by a user" in read("/transcripts").text
+    assert "(no user message)" in read("/transcripts").text
     read(f"/transcripts/conv_{'0' * 32}", status=404)
     read("/transcripts/4bf92f3577b34da6a3ce929d0e0e4736", status=400)
     read(f"/transcripts/{empty}/messages/0", status=404)

@@ -219,6 +219,7 @@ def derive(
         user_goal=_goal(normal),
         first_input=_first_input(normal),
         last_output=_last_output(normal),
+        error_type=normal.error.type if normal.error is not None else None,
         compilation=compilation,
         checks=checks_of(view) if normal.role == "policy" else (),
         annotations=annotations_of(view, normal),

@@ -40,6 +40,7 @@ class EventType(StrEnum):
     SCHEMA_ALTERED = "schema.altered"  # ingest found tables, views or triggers of somebody else
     SCHEMA_REPAIRED = "schema.repaired"  # a person had the shipped schema restored
     TASK_DECIDED = "task.decided"
+    ERROR_GROUP_CHANGED = "error_group.changed"  # watched, noted, closed; or it opened again
     REPORT_WRITTEN = "report.written"  # or written again, without what was deleted
     REPORT_REMOVED = "report.removed"  # to make room
     REPORT_ACKNOWLEDGED = "report.acknowledged"

@@ -87,7 +87,7 @@ NOT_SEALED: Final[Mapping[str, str]] = {
         (
             "run", "run_facet", "call", "usage_sum", "usage_below", "text", "text_use",
             "message_prefix", "tool_event", "compilation", "receipt", "span_link", "session_log",
-            "traced_turn",
+            "traced_turn", "figure", "figure_due", "error_step",
         ),
         _DERIVED,
     ),

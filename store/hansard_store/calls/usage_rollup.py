@@ -12,6 +12,7 @@ from typing import Any
 
 import apsw
 
+from hansard_store.error_groups.steps import settle as settle_error
 from hansard_store.ingest.derived_rows import Usage
 from hansard_store.runs.projection import USAGE_COLUMNS, RunState
 from hansard_store.steps.flags import SpanFlag
@@ -250,3 +251,5 @@ def set_flags(
     if after != before:
         connection.execute(_SET_FLAGS, (int(after), span))
         run.step_count += is_step(after) - is_step(before)
+        if after & SpanFlag.ERROR:
+            settle_error(connection, span)

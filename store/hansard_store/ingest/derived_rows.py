@@ -132,6 +132,7 @@ class SpanProjection(NamedTuple):
     user_goal: str | None = None
     first_input: str | None = None
     last_output: str | None = None
+    error_type: str | None = None
     compilation: CompilationProjection | None = None
     checks: tuple[CheckRow, ...] = ()  # of policy
     annotations: tuple[SpanAnnotation, ...] = ()  # evaluations, and tags of the run

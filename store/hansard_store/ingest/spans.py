@@ -24,6 +24,7 @@ from hansard_store.calls.duplicate_resolution import (
 from hansard_store.compilations import queries as compilations
 from hansard_store.content.large_values import ContentWriter
 from hansard_store.content.texts import TextWriter
+from hansard_store.error_groups.steps import ErrorStepWriter
 from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, Usage
 from hansard_store.ingest.in_memory_runs import Kin
 from hansard_store.ingest.otlp_records import pack_record, record_of
@@ -213,6 +214,7 @@ class SpanWriter:
         index: IndexWriter,
         derived_version: int,
         write_held: Callable[[], None],
+        errors: ErrorStepWriter,
     ) -> None:
         self._connection = connection
         self._execute = connection.execute
@@ -222,6 +224,7 @@ class SpanWriter:
         self._texts = texts
         self._index = index
         self._derived_version = derived_version
+        self._errors = errors
         self._write_held = write_held  # before a record is read or removed
         self._last = 0  # id that this transaction gave last, or found; 0: not asked yet
 
@@ -398,6 +401,8 @@ class SpanWriter:
             ended_ns = span.sort_ns if span.end_ns is None else span.end_ns
             told_by = SpanPlace(span.trace_id, span.span_id, span.side, ended_ns)
             annotation_rows.add_of_span(self._connection, made.annotations, span=number, of=told_by)
+        if (span.flags | made.flags) & SpanFlag.ERROR:
+            self._errors.add(number, span, made, run=run.id)
         if made.may_have_pending:
             self._fold_pending(number, span, made, run)
         for tool in made.requested:
@@ -476,6 +481,8 @@ class SpanWriter:
         if role == "policy":
             policy_checks.drop_checks_of_span(self._connection, number)
         annotation_rows.drop_of_span(self._connection, number)
+        if flags & SpanFlag.ERROR:
+            self._errors.drop(number)
         usage_rollup.remove_call(self._connection, run, number)
         usage_rollup.remove_sum(self._connection, run, number)
         tool_calls.remove(self._connection, run, number)

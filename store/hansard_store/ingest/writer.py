@@ -20,6 +20,7 @@ from hansard_store.content.texts import TextWriter
 from hansard_store.database.compression import pack
 from hansard_store.database.disk import need_room_for_ingest
 from hansard_store.database.transactions import begin_after_others, rolled_back_on_error
+from hansard_store.error_groups.steps import ErrorStepWriter
 from hansard_store.ingest.derived_rows import SpanProjection
 from hansard_store.ingest.liveness import Keepalive, add_keepalive
 from hansard_store.ingest.logs import LogWriter
@@ -66,7 +67,8 @@ class IngestWriter:
     def __init__(self, connection: apsw.Connection, *, derived_version: int) -> None:
         self.connection = connection
         self._folder = folder_of(connection)
-        redactor = Redactor(self._folder.key())
+        self._key = self._folder.key()
+        redactor = Redactor(self._key)
         self._redacted = _redacting(redactor)
         self._derived_version = derived_version
         self._contents = ContentWriter(connection)
@@ -98,6 +100,7 @@ class IngestWriter:
             self._contents.begin()
             self._texts.begin()
             runs = RunWriter(self.connection, now_ns=now_ns)
+            errors = ErrorStepWriter(self.connection, self._key)
             spans = SpanWriter(
                 self.connection,
                 runs=runs,
@@ -107,6 +110,7 @@ class IngestWriter:
                 index=self._index,
                 derived_version=self._derived_version,
                 write_held=self._write_held,
+                errors=errors,
             )
             logs = LogWriter(self.connection, runs=runs, contents=self._contents)
             ledger = LedgerBatch(self._redacted)
@@ -119,6 +123,7 @@ class IngestWriter:
             follow_roots(self.connection, runs.changed())
             runs.flush()
             if now_ns is not None:
+                errors.reopen_groups(now_ns=now_ns)
                 for keepalive in batch.keepalives:
                     add_keepalive(self.connection, keepalive, now_ns=now_ns)
                 ledger.flush(self.connection, now_ns=now_ns)

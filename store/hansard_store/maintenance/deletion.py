@@ -119,6 +119,7 @@ _LOGS = "SELECT id FROM log_record INDEXED BY log_record_step WHERE trace_id = ?
 _OF_SPAN = (
     "DELETE FROM span_link WHERE span = ?",
     "DELETE FROM usage_sum WHERE span = ?",
+    "DELETE FROM error_step WHERE span = ?",
     "DELETE FROM call WHERE span = ?",
     "DELETE FROM span_duplicate WHERE span = ?",
     "DELETE FROM span_record WHERE span = ?",

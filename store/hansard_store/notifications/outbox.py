@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from hansard_store.audit.event_types import EventType
+from hansard_store.error_groups.queries import error_title
 from hansard_store.ids import new_id
 from hansard_store.notifications.records import NotificationType
 from hansard_store.times import time_text
@@ -244,6 +245,26 @@ def _decides_review(
     end_condition(connection, f"review:{task_id}", now_ns=event.time_ns)
 
 
+def _changes_error(
+    connection: apsw.Connection, event: _Event, endpoints: Sequence[Endpoint], now_ns: int
+) -> None:
+    """A group of errors that was closed has returned, until a person closes it again."""
+    error_id = event.subject.partition(":")[2]
+    if event.action == "error.close":
+        end_condition(connection, f"error:{error_id}", now_ns=event.time_ns)
+    if event.action != "error.reopened":
+        return
+    data = {
+        "error_group_id": error_id,
+        "title": error_title(connection, bytes.fromhex(error_id)),
+        "step_id": json.loads(event.body).get("step_id"),
+    }
+    state = State(
+        NotificationType.ERROR_RETURNED, f"error:{error_id}", event.time_ns, data, lasts=True
+    )
+    _add(connection, state, endpoints, now_ns=now_ns)
+
+
 _Make = Callable[[apsw.Connection, _Event, Sequence[Endpoint], int], None]
 _OF_EVENTS: Final[Mapping[str, _Make]] = {
     EventType.ACTION_CREATED: _waits,
@@ -255,6 +276,7 @@ _OF_EVENTS: Final[Mapping[str, _Make]] = {
     EventType.ACTION_EXPIRED: _ends(NotificationType.APPROVAL_EXPIRED),
     EventType.SCHEMA_ALTERED: _alters,
     EventType.TASK_DECIDED: _decides_review,
+    EventType.ERROR_GROUP_CHANGED: _changes_error,
 }
 
 

@@ -52,6 +52,7 @@ class RunFilter:
     conversation: str | None = None
     group: bytes | None = None
     user: str | None = None
+    error: bytes | None = None  # fingerprint of a group of errors, one of which it has
     attributes: tuple[tuple[str, str | None], ...] = ()
     tag: tuple[str, ...] = ()
     score: tuple[ScoreWanted, ...] = ()
@@ -160,6 +161,15 @@ def parse_group(text: str | None) -> bytes | None:
         return None
     if len(text) != _GROUP_DIGITS or not set(text) <= set(hexdigits):
         raise InvalidQueryError("group", f"group is {text!r}; it has {_GROUP_DIGITS} hex digits")
+    return bytes.fromhex(text)
+
+
+def parse_error(text: str | None) -> bytes | None:
+    """Return the group of errors that a query names; None where it names none."""
+    if not text:
+        return None
+    if len(text) != _GROUP_DIGITS or not set(text) <= set(hexdigits):
+        raise InvalidQueryError("error", f"error is {text!r}; it has {_GROUP_DIGITS} hex digits")
     return bytes.fromhex(text)
 
 
@@ -279,6 +289,16 @@ _COLUMNS = {
     "conversation": _column("run.conversation_id = :conversation", "run_conversation"),
     "group": _column("run.group_id = :group", "run_group", in_order=True),
     "user": _column("run.user_id = :user", "run_user", in_order=True),
+    "error": _Condition(
+        "EXISTS (SELECT 1 FROM error_step INDEXED BY error_step_run WHERE error_step.run = run.id"
+        " AND counted = 1 AND fingerprint = :error)",
+        _Driver(
+            "(SELECT DISTINCT error_step.run FROM error_step INDEXED BY error_step_group"
+            " WHERE counted = 1 AND fingerprint = :error) AS driver"
+            " CROSS JOIN run ON run.id = driver.run",
+            "1",
+        ),
+    ),
     "since_ns": _column(_SINCE, "run_started"),
     "until_ns": _column(_UNTIL, "run_started"),
     "min_duration_ns": _column("run.ended_ns - run.started_ns >= :min_duration_ns", "run_duration"),
@@ -362,17 +382,9 @@ def run_query(
         "after_value": after.value,
         "after_id": after.id,
     }
-    conditions = [*_column_conditions(filters), *_status_conditions(filters)]
     is_walked = sort.key in _HALVED_SORTS and filters.kind is not None
-    if filters.kind is not None and (not is_walked or filters.kind == HIDDEN):
-        conditions.append(_KIND[filters.kind])
-    if filters.has_receipts is not None:
-        conditions.append(_RECEIPTS[filters.has_receipts])
-    for one in mark_conditions(filters.tag, filters.score):
-        bindings |= one.bindings
-        conditions.append(_mark(one))
-    for kind, values in filters.facets():
-        conditions.append((_FACET if len(values) == 1 else _ANY_FACET)[kind])
+    conditions, of_marks = _conditions(filters, is_walked=is_walked)
+    bindings |= of_marks
     if candidates is None:
         driver = _best_driver(connection, conditions, bindings=bindings, sort=sort)
     else:
@@ -404,6 +416,45 @@ def run_query(
         value=value,
         bindings=bindings,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RunConditions:
+    """What must hold of a row of `run` at hand: SQL, and its bindings."""
+
+    tests: tuple[str, ...]
+    bindings: dict[str, object]
+
+
+def run_conditions(filters: RunFilter, *, now_ns: int) -> RunConditions:
+    """Return the tests of a filter, for queries that read runs beside rows of another table.
+
+    Without `q` and `attributes`, as `run_query`.
+    """
+    conditions, of_marks = _conditions(filters)
+    bindings = _bindings(filters, now_ns=now_ns) | of_marks
+    return RunConditions(tuple(one.test for one in conditions), bindings)
+
+
+def _conditions(
+    filters: RunFilter, *, is_walked: bool = False
+) -> tuple[list[_Condition], dict[str, object]]:
+    """Return all conditions but words and attributes, and the bindings of those on annotations.
+
+    `is_walked`: the walk itself gives runs of the wanted kind alone.
+    """
+    bindings: dict[str, object] = {}
+    conditions = [*_column_conditions(filters), *_status_conditions(filters)]
+    if filters.kind is not None and (not is_walked or filters.kind == HIDDEN):
+        conditions.append(_KIND[filters.kind])
+    if filters.has_receipts is not None:
+        conditions.append(_RECEIPTS[filters.has_receipts])
+    for one in mark_conditions(filters.tag, filters.score):
+        bindings |= one.bindings
+        conditions.append(_mark(one))
+    for kind, values in filters.facets():
+        conditions.append((_FACET if len(values) == 1 else _ANY_FACET)[kind])
+    return conditions, bindings
 
 
 def _order_of(sort: RunSort, kind: str | None) -> tuple[str, str]:

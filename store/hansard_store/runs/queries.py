@@ -455,15 +455,13 @@ def sample_runs(
 ) -> list[RunDot]:
     """Return the runs last seen first among those that meet a filter, newest first."""
     sort = NEWEST_FIRST
+    columns = f"run.started_ns, run.ended_ns, run.status, {ALIVE_UNTIL}, run.cost_usd_nano"
     with snapshot(connection):
-        query = run_query(connection, filters, sort=sort, after=first_page(sort), now_ns=now_ns)
-        sql = (
-            "SELECT run.started_ns, run.ended_ns, run.status, "
-            f"{ALIVE_UNTIL}, run.cost_usd_nano"
-            f" FROM {query.source} WHERE {query.where} ORDER BY {query.order} LIMIT :limit"
-        )
-        rows = connection.execute(sql, {**query.bindings, "limit": limit}).fetchall()
-    return [_dot(row, now_ns=now_ns) for row in rows]
+        rows = matching_rows(
+            connection, filters, columns, sort=sort, after=first_page(sort), now_ns=now_ns,
+            limit=limit,
+        )  # fmt: skip
+    return [_dot(row[1:], now_ns=now_ns) for row in rows]
 
 
 def _dot(row: Any, *, now_ns: int) -> RunDot:

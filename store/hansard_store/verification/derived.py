@@ -100,6 +100,7 @@ _DERIVED: Final = {
         "LEFT JOIN message_prefix AS of_output ON of_output.id = output_prefix "
         f"WHERE run NOT IN ({_BEING_DELETED})",
     ),
+    "error_step": _Derived(1, "*"),
     "usage_sum": _Derived(1, "*"),
     "usage_below": _Derived(2, "*"),
     "text": _Derived(1, "hash, field, role, match_hash", f"text WHERE id IN ({_USED})"),

@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 from hansard_compiler.models.runs import RunRecord, StepRecord
 from hansard_store.annotations.queries import AnnotationBody, ScoreSumBody, marks_json
 from hansard_store.bodies import Answer, Body, Description, Page, body_of
-from hansard_store.runs.conversations import ConversationItem
 from hansard_store.runs.queries import RunItem
 from hansard_store.runs.status import TokenSums
 from hansard_store.runs.usage import UsageRow
@@ -218,31 +217,6 @@ class UsageList(Page):
     items: list[UsageBody]
 
 
-class ConversationItemBody(Body):
-    conversation_id: str
-    last_run_id: str
-    runs: int
-    started_at: str
-    ended_at: str
-    model_calls: int
-    tool_calls: int
-    error_count: int
-    tokens: TokensBody | None
-    cost_usd: float | None
-    user_id: str | None
-    agents: list[str]
-    first_input: str | None
-    last_output: str | None
-
-
-class ConversationList(Page):
-    items: list[ConversationItemBody]
-
-
-class Conversation(ConversationItemBody, Answer):
-    pass
-
-
 class SqlRows(Answer):
     """`truncated_cells`: values that were too long; `has_more`: there are further rows."""
 
@@ -317,8 +291,3 @@ def hit_body(hit: SearchHit) -> Hit:
 def usage_body(row: UsageRow) -> UsageBody:
     """Return what one day, model, agent or conversation used."""
     return body_of(UsageBody, row, tokens=tokens_body(row.tokens))
-
-
-def conversation_body(item: ConversationItem) -> ConversationItemBody:
-    """Return a conversation with what its runs used."""
-    return body_of(ConversationItemBody, item, tokens=tokens_body(item.tokens))

@@ -136,6 +136,11 @@ def read_run_filter(
         Query(description="group_id: traces of one prompt of one session"),
     ] = None,
     user: Annotated[str | None, Query()] = None,
+    error: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{32}$"}),
+        Query(description="error_id: runs that have an error of this group"),
+    ] = None,
     receipts: Annotated[
         str | None, one_of("yes", "no"), Query(description="whether context decisions are recorded")
     ] = None,

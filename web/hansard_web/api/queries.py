@@ -20,6 +20,7 @@ from hansard_store.errors import InvalidQueryError
 from hansard_store.runs.filters import (
     RunFilter,
     check_filters,
+    parse_error,
     parse_group,
     parse_kind,
     parse_receipts,
@@ -103,6 +104,7 @@ def run_filter_of(values: Mapping[str, Any]) -> RunFilter:
         kind=parse_kind(values.get("kind")),
         conversation=values.get("conversation") or None,
         group=parse_group(values.get("group")),
+        error=parse_error(values.get("error")),
         user=values.get("user") or None,
         has_receipts=parse_receipts(values.get("receipts")),
         attributes=tuple(map(_attribute, several.pop("attribute"))),

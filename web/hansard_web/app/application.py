@@ -180,7 +180,9 @@ def _add_services(app: FastAPI, site: Site) -> None:
 def _add_loaded_services(app: FastAPI, site: Site) -> None:
     """Put there what only routes use that are loaded later; imported when they are."""
     from hansard_store.annotations.service import AnnotationService
+    from hansard_store.error_groups.service import ErrorGroupService
     from hansard_store.memory.service import MemoryService
+    from hansard_store.runs.saved_views import SavedViews
     from hansard_store.tasks.service import TaskService
     from hansard_web.health.metrics import UsageSums
     from hansard_web.replay.service import make_replays
@@ -189,10 +191,12 @@ def _add_loaded_services(app: FastAPI, site: Site) -> None:
     mode, decide = RetentionMode(site.settings.retention), site.settings.decide_mode
     state.memory = MemoryService(store, mode, origin="api", decide=decide)
     state.annotations = AnnotationService(store, mode)
+    state.views = SavedViews(store, mode)
     state.tasks = TaskService(store, mode, decide=decide)
+    state.errors = ErrorGroupService(store, mode, decide=decide)
     state.usage_sums = UsageSums()
     state.replays = make_replays(state.sidecar, state.decider, state.accounts.store)
-    for one in (state.tasks, state.annotations, state.memory):
+    for one in (state.tasks, state.errors, state.annotations, state.views, state.memory):
         state.services.callback(one.close)
     if state.replays is not None:
         state.services.callback(state.replays.close)

@@ -36,6 +36,7 @@ from hansard_store.approvals.errors import (
     NotAnApprover,
 )
 from hansard_store.bodies import Answer, Body, Description
+from hansard_store.error_groups import errors as error_group_errors
 from hansard_store.errors import (
     DigestMismatchError,
     InvalidQueryError,
@@ -71,7 +72,8 @@ _STATUSES: Final[Mapping[type[HansardError], HTTPStatus]] = {
             InvalidQueryError, DigestMismatchError, InvalidAcknowledgement, InvalidProposal,
             principal_errors.NameReserved, memory_errors.InvalidMemory,
             annotation_errors.InvalidAnnotation, annotation_errors.SecretInName,
-            task_errors.InvalidDecision, errors.InvalidBody, compiling.InvalidInput,
+            task_errors.InvalidDecision, error_group_errors.InvalidErrorChange, errors.InvalidBody,
+            compiling.InvalidInput,
             transcript_errors.InvalidConversationId, transcript_errors.InvalidMessage,
         )),
         (HTTPStatus.UNAUTHORIZED, (principal_errors.CredentialsRequired,)),
@@ -84,8 +86,9 @@ _STATUSES: Final[Mapping[type[HansardError], HTTPStatus]] = {
         (HTTPStatus.CONFLICT, (
             AmbiguousIdError, StaleCursorError, PayloadAlteredError, ApprovalConflict,
             NotReplayable, memory_errors.MemoryRefused, annotation_errors.AnnotationRefused,
-            task_errors.TaskRefused, transcript_errors.TranscriptError, errors.NotOpen,
-            errors.NotOwner, errors.ResultExists, errors.StillWorking, errors.NotRetained,
+            task_errors.TaskRefused, error_group_errors.ErrorChangeRefused,
+            transcript_errors.TranscriptError, errors.NotOpen, errors.NotOwner,
+            errors.ResultExists, errors.StillWorking, errors.NotRetained,
             NotificationsOff,
         )),
         (HTTPStatus.PRECONDITION_FAILED, (VersionConflictError,)),

@@ -66,20 +66,23 @@ Loads = Literal["now", "later"]
 
 # Where routes are: the `router` of a module, or another, in the order in which they are tried.
 _API: Final = (
-    "runs.api", "steps.api", "runs.api:export_router", "search.api", "usage.api", "payloads.api",
-    "media.api",
-    "policy.api", "approvals.api", "audit.api", "tasks.api", "evaluation.api", "heartbeat.api",
+    "runs.api", "steps.api", "runs.api:export_router", "search.api", "usage.api", "overview.api",
+    "users.api",
+    "conversations.api", "payloads.api", "media.api",
+    "policy.api", "approvals.api", "audit.api", "tasks.api", "error_groups.api",
+    "evaluation.api", "heartbeat.api",
     "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api", "health.api",
     "notifications.api", "diff.api", "receipts.api", "transcripts.api", "replay_page.api",
-    "exports.api",
+    "exports.api", "views.api", "palette.api",
 )  # fmt: skip
 _PAGES: Final = (
     "runs.page", "steps.page", "run_page.page", "runs.live", "approvals.page", "approvals.live",
-    "audit.page", "runs.conversations", "transcripts.page", "diff.page.routes",
+    "audit.page", "conversations.page", "users.page", "transcripts.page", "diff.page.routes",
     "replay_page.form_page", "replay_page.result_page", "search.page", "memory.page",
-    "annotations.forms", "tasks.page", "notifications.page", "reports.page", "receipts.page",
-    "usage.page", "health.page", "health.metrics",
-    "ui.theme", "principals.signin",
+    "annotations.forms", "tasks.page", "error_groups.page", "notifications.page", "reports.page",
+    "receipts.page", "usage.page", "health.page", "health.metrics", "views.page", "palette.page",
+    "ui.theme",
+    "principals.signin",
 )  # fmt: skip
 
 

@@ -148,7 +148,7 @@ _HEALTH_PATH: Final = "/healthz"
 # Decisions: they need a credential, also where nothing else does (docs/security.md).
 _DECISIONS: Final = re.compile(
     r"/v1/approvals/[^/]+/(?:approve|reject|revise|settle|undo)|/approvals/[^/]+"
-    r"|/v1/tasks/[^/]+/decide|/tasks/[^/]+|/(?:v1/)?reports/[^/]+/ack"
+    r"|/v1/(?:tasks|errors)/[^/]+/decide|/(?:tasks|errors)/[^/]+|/(?:v1/)?reports/[^/]+/ack"
     # To take memory back, or to accept what contradicts it, is one; a purge needs `admin`.
     r"|(?:/v1/memory|/memory/[^/]+)/(?:invalidate|accept|unsupersede)"
 )
@@ -158,7 +158,7 @@ _SCOPES: Final = (
     ("PUT", re.compile(r"/v1/payloads/.*"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/approvals(?:/[^/]+/(?:repropose|claim|result))?"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/(?:events|scores)"), TokenScope.INGEST),
-    ("POST", re.compile(r"/(?:theme|messages|signout)"), TokenScope.READ),
+    ("POST", re.compile(r"/(?:theme|times|messages|signout)"), TokenScope.READ),
     # What an agent tells or asks through the sidecar. Answers that hold content need `read` too.
     ("POST", re.compile(r"/v1/runs/(?:start|[^/]+/(?:steps|end))"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/(?:tools/(?:call|result)|compile|model/call)"), TokenScope.INGEST),
@@ -173,6 +173,7 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/memory/read"), TokenScope.READ),
     # A person's word on a run, or one in a person's name. What programs measure is sent like spans.
     ("POST", re.compile(r"(?:/v1)?/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
+    ("POST", re.compile(r"(?:/v1)?/views(?:/rename|/delete)?"), TokenScope.DECIDE),
     ("POST", re.compile(r"(?:/v1)?/notifications(?:/[^/]+/retry|/test)"), TokenScope.DECIDE),
     # What a tool of MCP asks for is judged again, as the request to the API that it is.
     ("POST", re.compile(r"/mcp"), TokenScope.READ),

@@ -34,6 +34,8 @@ from anyio import create_task_group, to_thread
 from fastapi import FastAPI
 
 from hansard_collector.background import Background
+from hansard_collector.derivation.error_steps import error_step_upkeep
+from hansard_collector.derivation.figures import figure_work
 from hansard_collector.derivation.rebuild import rebuild_continuation
 from hansard_collector.keepalives import SilenceWatch
 from hansard_collector.log_sessions.hook_spool import hook_spool_watch
@@ -423,6 +425,8 @@ def _background_work(
     yield SilenceWatch(folder).working()
     yield hook_spool_watch(config.data, pipeline).working()
     yield rebuild_continuation(folder).working()
+    yield figure_work(folder).working()
+    yield error_step_upkeep(folder).working()
     yield janitor(folder, Limits(config.keep, config.max_disk)).working()
     yield NotificationWork(
         folder, config.notify if config.outbound == "on" else (), pages=pages

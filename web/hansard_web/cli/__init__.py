@@ -70,6 +70,7 @@ COMMANDS: Final = (
         "annotations.cli",
         "Annotations: list, note, score, tag, withdraw; export what is marked as a data set.",
     ),
+    CommandEntry("views", "views.cli", "Saved views of the run list: list, save, rename, delete."),
     CommandEntry(
         "approvals",
         "approvals.cli",
@@ -82,6 +83,11 @@ COMMANDS: Final = (
         "detect",
         "tasks.cli",
         "Look for what goes wrong again and again; open tasks for review.",
+    ),
+    CommandEntry(
+        "errors",
+        "error_groups.cli",
+        "Errors by cause: list, show, watch, unwatch, note, close, open.",
     ),
     CommandEntry("tasks", "tasks.cli", "Tasks for review: list, show, approve, dismiss, done."),
     CommandEntry(
@@ -104,7 +110,12 @@ COMMANDS: Final = (
     CommandEntry("payload", "payloads.cli", "Payloads: get the bytes of one, verify them."),
     CommandEntry("replay", "replay_page.cli", "Make a model call again: exactly, or with changes."),
     CommandEntry("mcp", "mcp.cli", "Offer the record to MCP clients, over stdin and stdout."),
+    CommandEntry("find", "palette.cli", "Find runs, steps, users, settings and pages by name."),
     CommandEntry("search", "search.cli", "Find what was said, in any run."),
+    CommandEntry("users", "users.cli", "Users: list, show."),
+    CommandEntry("conversations", "conversations.cli", "Conversations: list, show."),
+    CommandEntry("overview", "overview.cli", "Sum runs, cost, errors and latency over time."),
+    CommandEntry("latency", "overview.cli", "Compare the latency of models, tools or agents."),
     CommandEntry("usage", "usage.cli", "Sum tokens and money."),
     CommandEntry(
         "doctor",

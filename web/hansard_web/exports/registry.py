@@ -15,7 +15,9 @@ from hansard_web.exports.table import Table
 # Name -> the module, below `hansard_web`, with `TABLE` or with another name after a colon.
 _TABLES: Final = {
     "approvals": "approvals.table",
+    "conversations": "conversations.table",
     "drops": "health.table:DROPS",
+    "errors": "error_groups.table",
     "events": "audit.table",
     "memory": "memory.table",
     "receipts": "receipts.table",
@@ -24,6 +26,7 @@ _TABLES: Final = {
     "runs": "runs.table",
     "senders": "health.table:SENDERS",
     "tasks": "tasks.table",
+    "users": "users.table",
 }
 NAMES: Final = tuple(_TABLES)
 

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from hansard._config.setting import Setting
 from hansard_collector.derivation.rebuild import Unfinished, unfinished_rebuild
 from hansard_collector.log_sessions.unread import UnreadLogs, unread_logs
 from hansard_collector.pipeline.ingest_queue import Pipeline
@@ -30,6 +31,7 @@ from hansard_store.ledger import (
     list_refusals,
 )
 from hansard_store.policy.rules import policy_problem
+from hansard_web.app.config import SETTINGS
 from hansard_web.app.connections import DESCRIPTORS
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.ui import format as figures
@@ -109,6 +111,7 @@ class HealthPage:
     unread: tuple[UnreadLogs, ...]  # agents whose log records made no run
     gauges: tuple[Gauge, ...]
     facts: tuple[tuple[str, str, str], ...]  # (label, value, what it means)
+    settings: tuple[Setting, ...] = SETTINGS
 
 
 @router.get("/health")

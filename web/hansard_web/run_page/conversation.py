@@ -92,7 +92,7 @@ def conversation_view(look: Look) -> ConversationReading:
     held = calls_not_run(connection, run.run_id)
     lookup = payload_lookup(connection)
     facts = ShownCall(events, results_by_call(spoken_in_order), held, lookup)
-    requested = _requested_calls(bodies.values())
+    requested = requested_calls(bodies.values())
     names = speakers(talk)
     turns = tuple(
         _turn(
@@ -163,14 +163,23 @@ def _key(call: CallRow) -> str:
 
 def read_talk(connection: apsw.Connection, run: int) -> list[TalkCall]:
     """Return every call of a run with what it added, in order of start. Linear in the messages."""
+    return talk_of(connection, model_calls(connection, run))
+
+
+def model_calls(connection: apsw.Connection, run: int) -> list[CallRow]:
+    """Return the model calls of a run that have messages, in order of start."""
     hidden = SpanFlag.DUPLICATE | SpanFlag.FOLDED
-    calls = [
+    return [
         call
         for call in list_calls(connection, run)
         if call.role == "llm"
         and not call.flags & hidden
         and (call.input_prefix or call.output_prefix)
     ]
+
+
+def talk_of(connection: apsw.Connection, calls: Sequence[CallRow]) -> list[TalkCall]:
+    """Return calls, of one run or of several in order, with what each added to those before."""
     leaves = {node for call in calls for node in (call.input_prefix, call.output_prefix) if node}
     nodes = read_nodes(connection, leaves)
     return list(_added(calls, nodes))
@@ -270,7 +279,7 @@ def _texts_for(page: Sequence[TalkCall], nearby: Sequence[TalkCall]) -> set[int]
     return texts
 
 
-def _requested_calls(messages: Iterable[Message]) -> set[str]:
+def requested_calls(messages: Iterable[Message]) -> set[str]:
     """Return the ids of all tool calls that models requested."""
     return {
         part.id
@@ -292,7 +301,7 @@ def _turn(
 ) -> Turn:
     key = _key(one.call)
     placed = list(zip(one.new, one.new_numbers, strict=True))
-    in_cards = [position for ref, position in placed if _is_in_a_card(bodies[ref.text], requested)]
+    in_cards = [position for ref, position in placed if is_in_a_card(bodies[ref.text], requested)]
     messages = [
         show_message(bodies[ref.text], number=str(position), calls=facts)
         for ref, position in placed
@@ -328,7 +337,7 @@ def _problem(connection: apsw.Connection, call: CallRow) -> StepProblem | None:
     return problem_of(read_step(connection, call.span))
 
 
-def _is_in_a_card(message: Message, requested: set[str]) -> bool:
+def is_in_a_card(message: Message, requested: set[str]) -> bool:
     """A result whose call is on the page stands in the call's card."""
     results = [part for part in message.parts if isinstance(part, ToolResultPart)]
     return (

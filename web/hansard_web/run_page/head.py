@@ -17,9 +17,9 @@ from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import StepSkeleton, links_from, links_to_run
 from hansard_store.steps.tree import Tree, TreeMark
 from hansard_web.annotations.labels import ScoreChip, list_href, score_chips
+from hansard_web.app.addresses import conversation_href
 from hansard_web.approvals.labels import one_line
 from hansard_web.replay_page.labels import made_by_words, runs_made
-from hansard_web.runs.conversations import conversation_href
 from hansard_web.ui.format import (
     WAITS,
     clock,

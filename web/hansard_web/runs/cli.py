@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 import click
 
-from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError
+from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError, NotFoundError
 from hansard_store.database.readers import data_version
 from hansard_store.maintenance.deletion import delete_run, pin_run
 from hansard_store.maintenance.garbage import collect_garbage
@@ -29,6 +29,7 @@ from hansard_store.runs.queries import (
     list_runs,
 )
 from hansard_store.runs.status import TokenSums
+from hansard_store.runs.users import user_traces
 from hansard_store.runs.values import VALUE_KEYS, filter_values
 from hansard_store.steps.queries import RunTree, TreeRow, get_tree, tree_rows
 from hansard_web.annotations.labels import score_chips
@@ -91,6 +92,7 @@ def runs() -> None:
 @click.option("--conversation", help="Conversation id.")
 @click.option("--group", help="Group id: the traces of one prompt of one conversation.")
 @click.option("--user", help="User id.")
+@click.option("--error", help="Error id: runs with an error of this group.")
 @click.option("--receipts", help="yes or no: whether its context decisions were recorded.")
 @click.option("--attribute", multiple=True, metavar="KEY:VALUE", help="An attribute of any span.")
 @click.option("--since", help="Started at or after: 24h (ago), 2026-01-31, or with a time.")
@@ -126,7 +128,7 @@ def list_(
         items = [run_body(item) for item in page.items]
         print_json({"items": items, "next_cursor": page.next_cursor})
         return
-    _print_runs(page.items)
+    print_runs(page.items)
     if page.next_cursor:
         click.echo(f"more: --cursor {page.next_cursor}", err=True)
 
@@ -230,34 +232,40 @@ def export(*, run_id: str, data: str | None, form: str, output: Path | None) -> 
 
 
 @runs.command()
-@click.argument("run_ids", nargs=-1, required=True)
+@click.argument("run_ids", nargs=-1)
 @setting_options("data")
+@click.option("--user", help="All runs that name this user id.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--purge", is_flag=True, help="Leave no byte of them; writes the whole file anew.")
 @json_option
 def delete(
-    *, run_ids: tuple[str, ...], data: str | None, yes: bool, purge: bool, as_json: bool
+    *,
+    run_ids: tuple[str, ...],
+    data: str | None,
+    user: str | None,
+    yes: bool,
+    purge: bool,
+    as_json: bool,
 ) -> None:
-    """Delete runs with everything in them.
+    """Delete runs with everything in them, by id or all of one user.
 
     Spans of them that come later are counted and not stored. `hansard gc` gives the room back.
 
     Example: hansard runs delete 4bf92f35 --yes
     """
     folder = find_store(data)
-    with reading(data) as connection:
-        chosen = [get_run(connection, one, now_ns=time.time_ns()) for one in run_ids]
+    chosen = _runs_to_delete(data, run_ids, user)
     confirm(f"delete {fmt.plural(len(chosen), 'run')} for good?", yes=yes)
     with maintaining(folder, secure=purge) as connection, progress() as tell:
         stones = [
             delete_run(
                 connection,
-                bytes.fromhex(run.run_id),
+                trace_id,
                 reason="purge" if purge else "by hand",
                 by=user_name(),
                 progress=partial(tell, "spans and logs"),
             )
-            for run in chosen
+            for trace_id in chosen
         ]
         if purge:
             collect_garbage(folder, connection, progress=tell)
@@ -268,6 +276,19 @@ def delete(
         return
     for one in deleted:
         click.echo(f"deleted {one['run_id']} ({one['spans']:,} spans)")
+
+
+def _runs_to_delete(data: str | None, run_ids: Sequence[str], user: str | None) -> list[bytes]:
+    if bool(run_ids) == (user is not None):
+        raise click.UsageError("name runs by their ids, or a user with --user")
+    with reading(data) as connection:
+        if user is not None:
+            found = user_traces(connection, user)
+            if not found:
+                raise NotFoundError("user", user)
+            return found
+        now_ns = time.time_ns()
+        return [bytes.fromhex(get_run(connection, one, now_ns=now_ns).run_id) for one in run_ids]
 
 
 @runs.command()
@@ -291,7 +312,8 @@ def pin(*, run_ids: tuple[str, ...], data: str | None, off: bool) -> None:
 # ---- for people
 
 
-def _print_runs(items: Sequence[RunItem]) -> None:
+def print_runs(items: Sequence[RunItem]) -> None:
+    """Print a table of runs."""
     print_table(
         (
             Column("RUN"),

@@ -22,6 +22,7 @@ from hansard_store.runs.filters import (
     RUN_STATUSES,
     RunFilter,
     check_filters,
+    parse_error,
     parse_group,
     parse_receipts,
 )
@@ -37,6 +38,7 @@ _SINGLE_KEYS: Final = (
     "conversation",
     "group",
     "user",
+    "error",
     "receipts",
     "since",
     "until",
@@ -82,7 +84,7 @@ class FilterTerm:
             return "> " + figures.duration(int(self.value) * NS_PER_MS)
         if self.key == "min_cost":
             return f"> ${self.value}"
-        if self.key == "group":
+        if self.key in ("group", "error"):
             return self.value[:8]
         return self.value.replace(":", " = ", 1) if self.key == "attribute" else self.value
 
@@ -192,6 +194,8 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
             words += rest
         elif key == "compare":
             compare.setdefault(value)
+        elif key == "columns":
+            others[key] = ",".join(filter(None, (others[key], value)))
         elif key in others:
             others[key] = value
         elif key in KEYS:
@@ -302,6 +306,7 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
         conversation=state.value("conversation") or None,
         group=_read(problems, parse_group, state.value("group"), None),
         user=state.value("user") or None,
+        error=_read(problems, parse_error, state.value("error"), None),
         has_receipts=_read(problems, parse_receipts, state.value("receipts"), None),
         tag=_read(problems, read_tags, _values(state, "tag"), ()),
         score=_read(problems, read_scores, _values(state, "score"), ()),

@@ -32,6 +32,7 @@ from hansard_store.runs.queries import (
     run_facets,
     sample_runs,
 )
+from hansard_store.runs.saved_views import SavedView, list_views
 from hansard_store.runs.values import VALUE_KEYS, filter_values
 from hansard_web.diff.headline import Comparison, compare_runs
 from hansard_web.runs.columns import COLUMNS, NAME, STATUS, RunColumn
@@ -67,7 +68,7 @@ _ALL_OTHERS: Final = RunFilter(kind=HIDDEN)
 # Kinds that are shown beside the chips, with what they hide.
 _OWN_PLACE: Final = (FilterTerm("kind", "agent"), FilterTerm("kind", ANY_KIND))
 _ENOUGH_FOR_TENTH: Final = 20  # ended runs below which "the slowest tenth" means little
-_PERIODS: Final = {
+PERIODS: Final = {
     "": "Any time",
     "15m": "Last 15 minutes",
     "1h": "Last hour",
@@ -167,6 +168,9 @@ class RunsPage:
     comparison: Comparison | None
     hidden: tuple[tuple[str, str], ...]  # what the filter form carries along unseen
     live_url: str
+    views: tuple[SavedView, ...]
+    all_columns: tuple[_Choice, ...]
+    export: tuple[tuple[str, str], ...]  # the filters of the list as a file
 
 
 def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> RunsPage:
@@ -200,7 +204,16 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
         comparison=compare_runs(connection, state, now_ns=now_ns),
         hidden=tuple(hidden_pairs(state, leave_out=("q", "cursor", "compare"))),
         live_url=live_url(state, seq=seq, newest=newest),
-    )
+        views=tuple(list_views(connection)),
+        all_columns=tuple(
+            _Choice(one.label, "", one.key in state.shown_columns, mark=one.key)
+            for one in COLUMNS.values()
+        ),
+        export=tuple(
+            pair for pair in state.explicit().pairs()
+            if pair[0] not in ("columns", "view", "cursor", "compare")
+        ),
+    )  # fmt: skip
 
 
 def counts_of(connection: apsw.Connection, state: ListState, *, now_ns: int) -> RunCounts:
@@ -467,7 +480,7 @@ def _period(state: ListState) -> str:
     since, until = state.value("since"), state.value("until")
     if until:
         return f"{_short(since) or 'the beginning'} to {_short(until)}"
-    return _PERIODS.get(since, f"Since {_short(since)}")
+    return PERIODS.get(since, f"Since {_short(since)}")
 
 
 def _short(moment: str) -> str:
@@ -482,7 +495,7 @@ def _periods(state: ListState) -> list[_Choice]:
             (bare.setting("since", value) if value else bare).url,
             is_on=state.value("since") == value and not state.value("until"),
         )
-        for value, label in _PERIODS.items()
+        for value, label in PERIODS.items()
     ]
 
 

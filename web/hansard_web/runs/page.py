@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import quote
 
 import apsw
 from fastapi import APIRouter, Depends, Query
@@ -66,6 +67,8 @@ def is_fragment_request(request: Request) -> bool:
 
 @router.get("/")
 def runs(request: Request, site: SiteDep, state: StateDep) -> Response:
+    if request.url.query.startswith("view=") and len(request.query_params) == 1:
+        return RedirectResponse(f"/views/{quote(state.view, safe='')}", 303)
     with site.readers.read() as connection:
         greeting = greeting_of(connection, site.settings)
         if greeting is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import apsw
 
+from hansard_store.error_groups.queries import first_errors
 from hansard_store.replays import replay_that_made
 from hansard_store.runs.groups import RunGroup
 from hansard_store.runs.queries import RunItem
@@ -41,6 +42,7 @@ class RunRow:
     length: str  # "7.82 s", "41.80 s …" while open, "≥ 15 m 02 s" without an end
     is_selected: bool
     scores: tuple[ScoreChip, ...]
+    error: str  # type and message of the first error that counts; "" where none failed
     mark_sums: str  # all tags and scores, for the title; "" where there are none
     columns: tuple[str, ...]  # beside status and name
     group: RunGroup | None = None  # the row is all traces of one prompt; `run` is the whole of them
@@ -56,9 +58,18 @@ def run_rows(
     columns: tuple[str, ...] = USUAL,
 ) -> tuple[RunRow, ...]:
     """Return the rows of runs as they are now; a replay says what it is a replay of."""
+    found = list(runs)
+    errors = first_errors(connection, [run.id for run in found if run.error_count])
     return tuple(
-        _row(run, _replay(connection, run), now_ns=now_ns, selected=selected, columns=columns)
-        for run in runs
+        _row(
+            run,
+            _replay(connection, run),
+            errors,
+            now_ns=now_ns,
+            selected=selected,
+            columns=columns,
+        )
+        for run in found
     )
 
 
@@ -71,18 +82,20 @@ def mixed_rows(
     columns: tuple[str, ...] = USUAL,
 ) -> tuple[RunRow, ...]:
     """Return the rows of a list in which the traces of one prompt are one."""
-    rows: list[RunRow] = []
-    for item in items:
-        if isinstance(item, RunGroup):
-            rows.append(group_row(item, now_ns=now_ns, columns=columns))
-        else:
-            rows += run_rows(connection, [item], now_ns=now_ns, selected=selected, columns=columns)
-    return tuple(rows)
+    found = list(items)
+    runs = [item for item in found if not isinstance(item, RunGroup)]
+    rows = iter(run_rows(connection, runs, now_ns=now_ns, selected=selected, columns=columns))
+    return tuple(
+        group_row(item, now_ns=now_ns, columns=columns)
+        if isinstance(item, RunGroup)
+        else next(rows)
+        for item in found
+    )
 
 
 def group_row(group: RunGroup, *, now_ns: int, columns: tuple[str, ...] = USUAL) -> RunRow:
     """Return the row of all traces of a prompt: the prompt, and the last output."""
-    row = _row(group.whole, ("", ""), now_ns=now_ns, selected=(), columns=columns)
+    row = _row(group.whole, ("", ""), {}, now_ns=now_ns, selected=(), columns=columns)
     output = " ".join((group.whole.last_output or "")[:_LONGEST_TITLE].split())
     return replace(row, title=row.words or row.title, words=output, group=group)
 
@@ -114,6 +127,7 @@ def _replay(connection: apsw.Connection, run: RunItem) -> tuple[str, str]:
 def _row(
     run: RunItem,
     replay: tuple[str, str],
+    errors: Mapping[int, str],
     *,
     now_ns: int,
     selected: Collection[str],
@@ -143,6 +157,7 @@ def _row(
         length=_length(run, length_ns),
         is_selected=run.run_id in selected,
         scores=scores[:_MOST_SCORES],
+        error=errors.get(run.id, ""),
         mark_sums=", ".join((*run.marks.tags, *(chip.title for chip in scores))),
         columns=columns,
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 import apsw
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from hansard_collector.derivation.rows import plain_text
 from hansard_collector.derived_context.context import text_of
@@ -39,9 +39,8 @@ from hansard_store.transcripts.queries import (
 )
 from hansard_store.transcripts.rows import read_rows
 from hansard_store.transcripts.service import SqliteTranscripts
-from hansard_web.app.addresses import address
+from hansard_web.app.addresses import address, conversation_href
 from hansard_web.app.site import SiteDep
-from hansard_web.runs.conversations import conversation_href
 from hansard_web.transcripts.api import need_admin
 from hansard_web.transcripts.json import transcripts_of
 from hansard_web.ui.format import count, plural
@@ -128,7 +127,35 @@ def transcript(
     service = transcripts_of(site)
     with site.readers.read() as connection:
         page = _page(connection, service, wanted)
-    return site.renderer.page(request, "transcript.html", here="transcripts", page=page)
+    return site.renderer.page(request, "transcripts/one.html", here="conversations", page=page)
+
+
+@router.get("/fragments/transcripts/{log_id}")
+def more_messages(
+    request: Request,
+    site: SiteDep,
+    log_id: str,
+    view: Annotated[View, Query()] = "all",
+    at: Annotated[int, Query(ge=0, lt=1 << 53)] = 0,
+    raw: Annotated[bool, Query()] = False,
+) -> Response:
+    """Further messages, in place of the link that requested them."""
+    if raw:
+        need_admin(request)
+    wanted = _Address(parse_log_id(log_id), view, at, raw)
+    if request.headers.get("hx-request") != "true":
+        return RedirectResponse(wanted.href(), 303)
+    service = transcripts_of(site)
+    with site.readers.read() as connection:
+        page = _page(connection, service, wanted)
+    return site.renderer.fragment(request, "transcripts/_more.html", page=page)
+
+
+def transcript_page(
+    connection: apsw.Connection, service: SqliteTranscripts, log: LogId
+) -> TranscriptPage:
+    """Return a transcript from its first message, as other pages show it."""
+    return _page(connection, service, _Address(log, "all", 0, raw=False))
 
 
 @router.get("/transcripts/{log_id}/messages/{position}")
@@ -212,6 +239,7 @@ def _links(address: _Address, fold: Fold | None, start: int, head: int) -> dict[
         "active": address.href(view="active", at=0),
         "earlier": address.href(at=max(start - MESSAGES_A_PAGE, 0)) if start > first else None,
         "later": address.href(at=after) if after <= head else None,
+        "more": "/fragments" + address.href(at=after) if after <= head else None,
         "newest": address.href(at=newest) if after <= head else None,
         "raw": address.href(raw=not address.raw),
         "cost": address.href(cost=True),
@@ -336,7 +364,7 @@ def transcripts(request: Request, site: SiteDep, cursor: Annotated[str, Query()]
         more_href=address("/transcripts", {"cursor": more}) if more else None,
         is_first=not cursor,
     )
-    return site.renderer.page(request, "transcripts.html", here="transcripts", page=page)
+    return site.renderer.page(request, "transcripts/list.html", here="conversations", page=page)
 
 
 def _row(item: TranscriptItem) -> TranscriptRow:

@@ -19,6 +19,7 @@ MEDIA_TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
     ".json": "application/json",
+    ".woff2": "font/woff2",
     ".LICENSE": "text/plain; charset=utf-8",
 }
 
@@ -33,7 +34,7 @@ class Asset:
 
 
 class Assets:
-    """Every static file of the package, in memory (about 200 KiB), and their common digest."""
+    """Every static file of the package, in memory (about 450 KiB), and their common digest."""
 
     def __init__(self) -> None:
         found = _read(files("hansard_web") / "static", "")

@@ -167,6 +167,12 @@ def iso_time(epoch_ns: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
 
 
+def utc_time(epoch_ns: int) -> str:
+    """Return date and time with nanoseconds and their zone, for titles: `… 14:02:57.5… UTC`."""
+    text = iso_time(epoch_ns)
+    return text[:-1].replace("T", " ") + " UTC" if text.endswith("Z") else text
+
+
 def clock(epoch_ns: int) -> str:
     """Return the time of day in UTC, `14:02:57`."""
     return iso_time(epoch_ns)[11:19]

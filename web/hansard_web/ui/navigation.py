@@ -27,7 +27,9 @@ class Place:
 
 PLACES: Final = (
     Place("runs", "Runs", "/", "r", "every run, filtered and compared; traces"),
+    Place("errors", "Errors", "/errors", "e", "failed steps by cause; exceptions, issues"),
     Place("conversations", "Conversations", "/conversations", "c", "sessions, threads of runs"),
+    Place("users", "Users", "/users", "p", "people: runs, cost, errors and scores by user id"),
     Place("approvals", "Approvals", "/approvals", "a", "actions that wait for a decision"),
     Place("memory", "Memory", "/memory", "m", "what agents remember"),
     Place("usage", "Usage", "/usage", "u", "tokens and cost by model and agent"),
@@ -35,7 +37,6 @@ PLACES: Final = (
     Place("tasks", "Reviews", "/tasks", "t", "recurring issues to decide", is_more=True),
     Place("reports", "Reports", "/reports", "w", "written summaries of a period", is_more=True),
     Place("events", "Audit log", "/events", "d", "the hash chain of decisions", is_more=True),
-    Place("transcripts", "Transcripts", "/transcripts", "n", "stored messages", is_more=True),
     Place("receipts", "Receipts", "/receipts", "k", "files and calls of a run", is_more=True),
     Place(
         "notifications",
@@ -47,7 +48,6 @@ PLACES: Final = (
     ),
     Place("health", "Health", "/health", "h", "ingest, storage and endpoints", is_more=True),
 )
-# The keys that pages to come should take: o overview, e errors, l latency, p users (people),
-# i notifications.
+# The keys that pages to come should take: o overview, e errors, l latency, i notifications.
 PRIMARY: Final = tuple(place for place in PLACES if not place.is_more)
 MORE: Final = tuple(place for place in PLACES if place.is_more)

@@ -76,6 +76,8 @@ class TemplateCache(FileSystemBytecodeCache):
 
 THEMES: Final = ("system", "light", "dark")
 THEME_COOKIE: Final = "hansard_theme"
+TIMES: Final = ("local", "utc")  # the zone in which a browser shows times; the server writes UTC
+TIMES_COOKIE: Final = "hansard_times"
 MESSAGES: Final = ("markdown", "plain")  # what answers of models are shown as
 MESSAGES_COOKIE: Final = "hansard_messages"
 _MODULE: Final = Markup('<script type="module" src="{}" integrity="{}"></script>')
@@ -84,8 +86,9 @@ _TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 _FIGURES: Final = Path(__file__).with_name("format.py")
 _FILTERS: Final = (
     "agent_words", "ago", "clock", "count", "day_time", "duration", "file_size", "iso_time",
-    "money", "offset", "percent", "plural", "shorten", "status_word", "tokens",
+    "money", "offset", "percent", "plural", "shorten", "status_word", "tokens", "utc_time",
 )  # fmt: skip
+_FONT: Final = Markup('<link rel="preload" href="{}" as="font" type="font/woff2" crossorigin>')
 _STYLESHEET: Final = Markup('<link rel="stylesheet" href="{}" integrity="{}">')
 
 
@@ -107,6 +110,7 @@ class Shell:
     principal: str = ""  # the name that decisions of this reader are stored under; "" for none
     is_open: bool = False  # anyone may decide, as the setting `decide` says
     messages: str = "markdown"  # one of MESSAGES
+    times: str = "local"  # one of TIMES
     keeps_text: bool = True  # whether what a person writes is stored
     data: Path | None = None  # the folder that commands need to be given; None for the default
 
@@ -137,6 +141,7 @@ def make_environment() -> Environment:
     environment.filters.update(markdown=to_html, verbatim=verbatim)
     environment.globals.update(
         asset=assets.url,
+        font=lambda path: _FONT.format(assets.url(path)),
         module=partial(_tag, _MODULE),
         script=partial(_tag, _SCRIPT),
         stylesheet=partial(_tag, _STYLESHEET),
@@ -225,12 +230,14 @@ def shell_of(request: Request) -> Shell:
     """Return the shell for a request: its theme, its address, its form token."""
     theme = request.cookies.get(THEME_COOKIE, "system")
     messages = request.cookies.get(MESSAGES_COOKIE, "")
+    times = request.cookies.get(TIMES_COOKIE, "")
     query = f"?{request.url.query}" if request.url.query else ""
     principal = principal_of(request)
     site = request.app.state.site
     return Shell(
         theme=theme if theme in THEMES else "system",
         messages=messages if messages in MESSAGES else MESSAGES[0],
+        times=times if times in TIMES else TIMES[0],
         here=request.url.path + query,
         csrf=getattr(request.state, "csrf", ""),
         signed_in=getattr(request.state, "signed_in", False),

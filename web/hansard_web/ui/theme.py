@@ -1,4 +1,4 @@
-"""The choice of a theme and of how messages are shown, in cookies: the server writes the pages."""
+"""What a reader chooses of the look of pages, in cookies: theme, zone of times, messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse
 from hansard_web.app.addresses import way_back
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.ui.forms import OwnForm
-from hansard_web.ui.render import MESSAGES_COOKIE, THEME_COOKIE
+from hansard_web.ui.render import MESSAGES_COOKIE, THEME_COOKIE, TIMES_COOKIE
 
 router = APIRouter()
 _A_YEAR_S = 365 * 86_400
@@ -24,6 +24,16 @@ def choose_theme(
     next: Annotated[str, Form()] = "/",
 ) -> RedirectResponse:
     return _chosen(site, THEME_COOKIE, theme, next)
+
+
+@router.post("/times", dependencies=[OwnForm])
+def choose_times(
+    site: SiteDep,
+    times: Annotated[Literal["local", "utc"], Form()],
+    next: Annotated[str, Form()] = "/",
+) -> RedirectResponse:
+    """Choose the zone in which a browser shows times: its own, or UTC."""
+    return _chosen(site, TIMES_COOKIE, times, next)
 
 
 @router.post("/messages", dependencies=[OwnForm])

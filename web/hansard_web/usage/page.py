@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from hansard_store.runs.status import TokenSums
 from hansard_store.runs.usage import UsageRow, count_unpriced, list_usage, total_usage
+from hansard_web.app.addresses import conversation_href
 from hansard_web.app.site import SiteDep
-from hansard_web.runs.conversations import conversation_href
 from hansard_web.ui import format as figures
 
 router = APIRouter()

@@ -2,7 +2,6 @@
 import { announce } from "./keys.js";
 
 const MOST_ROWS = 500;
-const AGE_EVERY_MS = 15_000;
 const state = { isPaused: false, waiting: 0, isStale: false };
 
 const stateMark = () => document.getElementById("live-state");
@@ -108,19 +107,3 @@ if (pauseButton) {
     togglePause();
   });
 }
-
-// Ages grow while a page stands: the same words as hansard_web/format.py.
-const age = (seconds) => {
-  if (seconds < 5) return "now";
-  if (seconds < 60) return `${seconds} s ago`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} m ago`;
-  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h ago`;
-  return null;
-};
-setInterval(() => {
-  for (const element of document.querySelectorAll("time[data-age]")) {
-    const words = age(Math.floor((Date.now() - Date.parse(element.dateTime)) / 1000));
-    if (words) element.textContent = words;
-  }
-}, AGE_EVERY_MS);
-

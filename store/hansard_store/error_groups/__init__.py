@@ -1,0 +1,1 @@
+"""Groups of errors: the derived rows of failed steps, lists, and what people decided."""

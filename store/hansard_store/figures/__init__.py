@@ -1,0 +1,1 @@
+"""Figures over time: counts, tokens, cost and latency of runs, by hour or day and by dimension."""

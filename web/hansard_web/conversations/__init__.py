@@ -1,0 +1,1 @@
+"""Conversations: the runs that share a conversation id, with their messages."""

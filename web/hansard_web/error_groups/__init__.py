@@ -1,0 +1,1 @@
+"""Groups of errors: pages, API and command."""

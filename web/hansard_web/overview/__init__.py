@@ -1,0 +1,1 @@
+"""Figures over time: cost, calls, tokens, latency, errors, and what they were before."""

@@ -1,0 +1,1 @@
+"""Users: the runs that name one user id, summed: pages, API and command."""
