@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from bench import (
     accountability,
@@ -19,6 +20,7 @@ from bench import (
     memory,
     neighbours,
     notifications,
+    pages,
     peers,
     queries,
     receipts,
@@ -36,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "ingest": ingest.run,
     "kill9": kill9.run,
     "queries": queries.run,
+    "pages": pages.run,
     "list-under-load": queries.run_under_load,
     "disk": disk.run,
     "tokens": tokens.run,
@@ -73,9 +76,15 @@ def main() -> int:
     parser.add_argument(
         "--peers", action="store_true", help="sdk-overhead: install other SDKs and measure them too"
     )
+    parser.add_argument("--spans", type=int, default=pages.SPANS, help="pages: spans of the store")
+    parser.add_argument(
+        "--data", type=Path, help="pages: the folder of the store, made where it is not there yet"
+    )
     given = parser.parse_args()
     if given.name == "peer":
         figures = peers.run(name=given.peer, target=given.target, protocol=given.protocol)
+    elif given.name == "pages":
+        figures = pages.run(spans=given.spans, data=given.data)
     elif given.peers:
         figures = sdk_overhead.run(peers=True)
     else:

@@ -115,7 +115,7 @@ class Agents:
             kind=Span.SPAN_KIND_INTERNAL,
             start_time_unix_nano=start,
             end_time_unix_nano=self.now_ns + _MILLISECOND_NS,
-            attributes=_attributes(root),
+            attributes=attributes_of(root),
         )
 
     def span(self, trace_id: bytes, parent: bytes, attributes: dict[str, object]) -> Span:
@@ -131,7 +131,7 @@ class Agents:
             kind=Span.SPAN_KIND_CLIENT,
             start_time_unix_nano=self.now_ns,
             end_time_unix_nano=self.now_ns + length,
-            attributes=_attributes(attributes),
+            attributes=attributes_of(attributes),
         )
 
     def call(self) -> dict[str, object]:
@@ -204,7 +204,7 @@ def _request(spans: Sequence[Span]) -> Batch:
     request = ExportTraceServiceRequest()
     resource = request.resource_spans.add()
     resource.resource.attributes.extend(
-        _attributes({"service.name": "bench", "telemetry.sdk.language": "python"})
+        attributes_of({"service.name": "bench", "telemetry.sdk.language": "python"})
     )
     scope: ScopeSpans = resource.scope_spans.add()
     scope.scope.name = "bench.load"
@@ -212,7 +212,7 @@ def _request(spans: Sequence[Span]) -> Batch:
     return Batch(request.SerializeToString(), dict(Counter(span.trace_id for span in spans)))
 
 
-def _attributes(values: Mapping[str, object]) -> list[KeyValue]:
+def attributes_of(values: Mapping[str, object]) -> list[KeyValue]:
     return [KeyValue(key=key, value=_any_value(value)) for key, value in values.items()]
 
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +41,9 @@ class Measured:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").split()
         return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
-    def get(self, path: str) -> bytes:
-        with urllib.request.urlopen(f"{self.http}{path}", timeout=60) as response:
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> bytes:
+        request = urllib.request.Request(f"{self.http}{path}", headers=dict(headers or {}))
+        with urllib.request.urlopen(request, timeout=60) as response:
             content: bytes = response.read()
             return content
 

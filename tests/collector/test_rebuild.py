@@ -62,6 +62,7 @@ DERIVED = {
         FROM call
         LEFT JOIN message_prefix AS of_input ON of_input.id = input_prefix
         LEFT JOIN message_prefix AS of_output ON of_output.id = output_prefix""",
+    "error_step": "SELECT * FROM error_step",
     "usage_sum": "SELECT * FROM usage_sum",
     "usage_below": "SELECT * FROM usage_below",
     "text": "SELECT hash, field, role, match_hash, body FROM text",

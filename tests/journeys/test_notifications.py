@@ -13,6 +13,10 @@ from typing import Any
 import apsw
 import httpx2
 import pytest
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.trace import StatusCode
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from bench import notifications as campaign
@@ -285,3 +289,44 @@ def test_the_address_of_a_webhook_is_shown_nowhere(tmp_path: Path) -> None:
     assert secret not in json.dumps(items) + page + metrics
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or secret.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.slow
+def test_a_closed_error_that_returns_is_notified_of_once_until_it_is_closed_again(
+    tmp_path: Path, chat: Provider
+) -> None:
+    with serving(tmp_path, *sending_to(f"{chat.address}/hook")) as server:
+        fail(server, "the password hunter2 was refused")
+        (group,) = httpx2.get(f"{server.http}/v1/errors", timeout=30).json()["items"]
+        close(server, group["error_id"])
+        fail(server, "the password hunter2 was refused")
+        (first,) = wait_for(chat, "error_group.returned")
+        fail(server, "the password hunter2 was refused")
+        close(server, group["error_id"])
+        fail(server, "the password hunter2 was refused")
+        wait_for(chat, "error_group.returned", 2)
+
+    assert first["data"]["error_group_id"] == group["error_id"]
+    assert first["data"]["url"].endswith(f"/errors/{group['error_id']}")
+    assert len(messages(chat, "error_group.returned")) == 2
+    assert not [one for one in chat.received if b"hunter2" in one.body]
+
+
+def fail(server: ServingProcess, message: str) -> None:
+    """Send a run whose tool fails, as the stock exporter does."""
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(HttpExporter(f"{server.http}/v1/traces")))
+    tracer = provider.get_tracer("test")
+    with tracer.start_as_current_span("execute_tool sign_in") as span:
+        span.set_attribute("gen_ai.operation.name", "execute_tool")
+        span.set_attribute("gen_ai.tool.name", "sign_in")
+        span.record_exception(PermissionError(message))
+        span.set_status(StatusCode.ERROR, message)
+    provider.shutdown()
+
+
+def close(server: ServingProcess, error_id: str) -> None:
+    token = bearer(add_token(server.data))
+    url = f"{server.http}/v1/errors/{error_id}/decide"
+    answer = httpx2.post(url, json={"decision": "close"}, headers=token, timeout=30)
+    assert answer.is_success, answer.text

@@ -17,6 +17,8 @@ from hansard_store.audit.event_types import EventFilter
 from hansard_store.audit.events import read_events
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.transactions import transaction
+from hansard_store.detection.failed_steps import errors_by_kind
+from hansard_store.detection.scan import scan
 from hansard_store.error_groups.changes import read_history
 from hansard_store.error_groups.errors import (
     ErrorGroupChanged,
@@ -28,10 +30,12 @@ from hansard_store.error_groups.queries import (
     HOUR_NS,
     ErrorGroup,
     Wanted,
+    error_of_step,
     error_words,
     first_errors,
     get_error,
     list_errors,
+    task_of_error,
 )
 from hansard_store.error_groups.service import ErrorGroupService
 from hansard_store.error_groups.steps import fingerprint_of
@@ -41,7 +45,9 @@ from hansard_store.notifications import outbox
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import list_runs
 from hansard_store.steps.flags import SpanFlag
+from hansard_store.tasks.service import TaskService
 from tests.store.maker import NOW, SECOND, StoreMaker, trace_id
+from tests.store.plans import QueryPlans
 
 HOUR_S = 3_600
 
@@ -471,3 +477,35 @@ def test_a_group_that_returns_is_notified_of_once_until_it_is_closed_again(
     assert [one["title"] for one in found] == ["tool get_order"] * 2
     assert {one["error_group_id"] for one in found} == {errors.one().error_id}
     assert errors.one().state == "reopened"
+
+
+# ---- how it is read and made again
+
+
+def test_what_is_read_of_one_group_scans_no_table(errors: ErrorMaker, plans: QueryPlans) -> None:
+    errors.fail("tool", agent="mender")
+    group = errors.one()
+
+    with plans.watch(errors.store.db):
+        get_error(errors.store.db, group.error_id, now_ns=NOW)
+        first_errors(errors.store.db, [1])
+        task_of_error(errors.store.db, group)
+        list_runs(errors.store.db, RunFilter(error=group.key), now_ns=NOW)
+        errors_by_kind(errors.store.db, since_ns=0, now_ns=NOW)
+
+    assert [one for one in plans.scans() if "FROM error_change" not in one[1]] == []
+
+
+def test_a_review_and_its_group_are_found_from_one_another(errors: ErrorMaker) -> None:
+    for number in range(5):
+        errors.fail(f"tool {number}", start_s=60 * number)
+    tasks = TaskService(errors.store.folder, clock=lambda: errors.now_ns)
+
+    (recorded,) = tasks.record(scan(errors.store.db, now_ns=errors.now_ns).findings)
+    tasks.close()
+
+    group = errors.one()
+    assert recorded.task is not None
+    assert task_of_error(errors.store.db, group) == recorded.task.task_id
+    newest = recorded.task.evidence[-1].id
+    assert error_of_step(errors.store.db, newest) == group.error_id

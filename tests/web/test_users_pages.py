@@ -80,6 +80,20 @@ def test_users_are_listed_with_their_figures_and_lead_to_their_page(
     ]
 
 
+def test_a_users_page_names_the_causes_of_errors(client: TestClient, pipeline: Pipeline) -> None:
+    run_of(pipeline, 1, "ann", failed=True)
+    run_of(pipeline, 2, "ann", failed=True)
+    run_of(pipeline, 3, "bob")
+
+    table = read(client, "/users/ann").one("section", **{"aria-labelledby": "h-errors"})
+
+    [row] = table.one("tbody").all("tr")
+    assert "no such order" in row.one("th").text
+    assert row.one("a")["href"].startswith("/errors/")
+    assert [cell.text for cell in row.all("td")][1:3] == ["2", "2"]
+    assert "h-errors" not in client.get("/users/bob").text
+
+
 @pytest.mark.parametrize("user", HOSTILE)
 def test_a_user_is_anyones_text(client: TestClient, pipeline: Pipeline, user: str) -> None:
     run_of(pipeline, 1, user, conversation=user)

@@ -33,6 +33,7 @@ from hansard_store.database.connections import open_for_ingest
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.transactions import transaction
 from hansard_store.database.upkeep_slices import Pace
+from hansard_store.error_groups import due
 from hansard_store.errors import RebuildRunningError
 from hansard_store.ingest.writer import IngestWriter, WriteBatch
 from hansard_store.maintenance import rebuild_state
@@ -120,7 +121,11 @@ def rebuild(
     with _held(folder) as is_mine, _writing(folder) as writer:
         if not is_mine:
             raise RebuildRunningError
-        return _Rebuild(writer, pace or _PACE, progress).run(only_old=only_old)
+        rebuilt = _Rebuild(writer, pace or _PACE, progress).run(only_old=only_old)
+        if not only_old:  # every failed step has its row now
+            with transaction(writer.connection):
+                due.set_done(writer.connection)
+        return rebuilt
 
 
 def derive_again(

@@ -26,6 +26,7 @@ from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.disk import need_space
 from hansard_store.database.readers import open_reader
 from hansard_store.database.upkeep_slices import Pace
+from hansard_store.error_groups import due
 from hansard_store.errors import StoreCorruptError
 from hansard_store.ingest.otlp_records import restore_log, restore_metric
 from hansard_store.maintenance import rebuild_state
@@ -100,6 +101,11 @@ def _why_due(folder: DataFolder) -> str | None:
             return (
                 "cannot be compared: an older version derived some runs; `hansard rebuild` derives "
                 "them again"
+            )
+        if due.is_due(connection):
+            return (
+                "cannot be compared: errors of before the upgrade are still being added; a server "
+                "does it, or `hansard rebuild`"
             )
         return None
 

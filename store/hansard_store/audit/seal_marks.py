@@ -18,6 +18,7 @@ row that may have its number by then: it is read when it is sealed.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,19 +70,34 @@ def mark_changes(connection: apsw.Connection, key: bytes) -> None:
     """Have every change of a sealed row through this connection leave a mark."""
     if connection.execute(_HAS_SEALS).get is None:
         return
-    leaves, tables = Leaves(key), marked_tables(connection)
-    marker = _Marker(leaves, tables)
-    connection.pragma("temp_store", "MEMORY")
-    leaves.hash_keys(connection)
+    tables = marked_tables(connection)
+    marker = _prepared(connection, Leaves(key), tables)
     connection.create_scalar_function(_ADDED, marker.added)
     connection.create_scalar_function(_CHANGED, marker.changed)
     connection.create_scalar_function(_REMOVED, marker.removed)
-    connection.create_scalar_function(_FITS, marker.fits)
     connection.create_scalar_function(_TOUCHED, marker.touched)
     sql = [one for table in tables.values() for one in _marking(table)]
     sql += [one for name in NUMBERED for one in _touching(name)]
     sql += [_asking(tables[name]) for name in _ASKED if name in tables]
     connection.execute("".join(sql))
+
+
+def question_rows(connection: apsw.Connection, key: bytes, names: Collection[str]) -> None:
+    """Have `is_altered` and `is_removed` answer for some tables, on a connection that only reads.
+
+    A sixth of what `mark_changes` takes.
+    """
+    tables = marked_tables(connection, names)
+    _prepared(connection, Leaves(key), tables)
+    connection.execute("".join(_asking(table) for table in tables.values()))
+
+
+def _prepared(connection: apsw.Connection, leaves: Leaves, tables: dict[str, Marked]) -> _Marker:
+    marker = _Marker(leaves, tables)
+    connection.pragma("temp_store", "MEMORY")
+    leaves.hash_keys(connection)
+    connection.create_scalar_function(_FITS, marker.fits)
+    return marker
 
 
 class _Marker:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -159,11 +159,17 @@ class Marked:
         return ", ".join(f'{prefix}"{one}"' for one in self.columns)
 
 
-def marked_tables(connection: apsw.Connection) -> dict[str, Marked]:
-    """Return every marked table of a database, by name."""
-    names: list[Any] = connection.execute(_TABLES).fetchall()
+def marked_tables(
+    connection: apsw.Connection, names: Collection[str] | None = None
+) -> dict[str, Marked]:
+    """Return the marked tables of a database by name: every one, or those that are named."""
+    found: list[Any] = connection.execute(_TABLES).fetchall()
     left = NUMBERED.keys() | NOT_SEALED.keys()
-    return {name: _marked(connection, name) for (name,) in names if name not in left}
+    return {
+        name: _marked(connection, name)
+        for (name,) in found
+        if name not in left and (names is None or name in names)
+    }
 
 
 def _marked(connection: apsw.Connection, name: str) -> Marked:

@@ -8,12 +8,12 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 
 import apsw
 
-from hansard_store.audit.seal_marks import mark_changes
+from hansard_store.audit.seal_marks import mark_changes, question_rows
 from hansard_store.database.data_folder import DataFolder, shut_out_others
 from hansard_store.database.disk import need_room_for_ingest
 from hansard_store.database.migrations import migrate
@@ -88,6 +88,14 @@ def open_for_maintenance(folder: DataFolder, *, secure: bool = False) -> apsw.Co
     connection.pragma("synchronous", "NORMAL")
     connection.pragma("secure_delete", value=secure)
     mark_changes(connection, folder.key())
+    return connection
+
+
+def open_to_question(folder: DataFolder, tables: Collection[str]) -> apsw.Connection:
+    """Return a connection that reads, and is asked whether rows of those tables are altered."""
+    connection = _open(folder)
+    question_rows(connection, folder.key(), tables)
+    connection.pragma("query_only", value=True)
     return connection
 
 
@@ -265,7 +273,8 @@ def why_not_writable(folder: DataFolder) -> str | None:
     """
     try:
         need_room_for_ingest(folder)
-        with closing(open_for_accountability(folder)) as connection:
+        with closing(_open(folder)) as connection:  # `setting` is not sealed: nothing to mark
+            connection.pragma("synchronous", "FULL")
             connection.set_busy_timeout(_PROBE_TIMEOUT_MS)
             with transaction(connection):
                 connection.execute(_TOUCH)

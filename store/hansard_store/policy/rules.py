@@ -10,19 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.policy.rules import RuleSet
 from hansard_store.audit.seal_marks import is_altered, is_removed
-from hansard_store.database.connections import accountability_transaction, open_for_accountability
+from hansard_store.database.connections import (
+    accountability_transaction,
+    open_for_accountability,
+    open_to_question,
+)
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.stored_json import json_of, json_text, read_only
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, VersionConflictError
 
 Source = Literal["api", "file"]
+_SEALED: Final = ("policy_version", "policy_rule_set")
 
 _SELECT = "SELECT id, time_ns, source, actor, hash FROM policy_version"
 _LATEST = f"{_SELECT} WHERE source = ? ORDER BY id DESC LIMIT 1"
@@ -171,7 +176,7 @@ def policy_problem(folder: DataFolder) -> str | None:
 
     Raises StoreError where the store cannot be opened.
     """
-    with closing(open_for_accountability(folder)) as connection:
+    with closing(open_to_question(folder, _SEALED)) as connection:
         latest = latest_policy(connection, "api")
         number = latest.id if latest else 0
         return str(PolicyAlteredError(number)) if _is_altered(connection, number) else None

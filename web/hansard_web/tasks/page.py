@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.database.cursors import Page
 from hansard_store.detection.rules import rule_text, span_of_time
+from hansard_store.error_groups.queries import error_of_step
 from hansard_store.errors import InvalidCursorError
 from hansard_store.memory.maintenance.reviewed_supersessions import Supersession, of_task
 from hansard_store.memory.rows import get_memory
@@ -93,6 +94,7 @@ class _Detail:
     window: str
     decided_by: str
     done_by: str
+    error_id: str | None  # the group of errors that it is about
     proposals: tuple[_Proposal, ...]  # none: approving it changes nothing by itself
 
 
@@ -105,7 +107,7 @@ def read_detail(connection: apsw.Connection, task_id: str) -> _Detail:
     mark, word = words.STATES[task.state]
     window = span_of_time(task.window_ns)
     places = _places(connection, task.evidence)
-    left_out = task.count - len(places)
+    left_out, newest = task.count - len(places), task.evidence[-1]
     return _Detail(
         task=task,
         mark=mark,
@@ -121,6 +123,7 @@ def read_detail(connection: apsw.Connection, task_id: str) -> _Detail:
         window=window,
         decided_by=person_text(task.decided_by, task.decided_method or CLAIMED.method),
         done_by=person_text(task.done_by, task.done_method or CLAIMED.method),
+        error_id=error_of_step(connection, newest.id) if newest.kind == "step" else None,
         proposals=tuple(_proposal(connection, one) for one in of_task(connection, task.task_id)),
     )
 

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hansard_compiler.errors import NotFoundError
+from hansard_store.error_groups.queries import ErrorGroup, Wanted, error_words, list_errors
 from hansard_store.runs.conversations import ConversationItem, get_conversation
 from hansard_store.runs.filters import RunFilter, RunSort
 from hansard_store.runs.queries import list_runs
@@ -48,6 +49,7 @@ router = APIRouter()
 _ROWS: Final = 50
 _RUNS: Final = 25
 _TALKS: Final = 10
+_ERRORS: Final = 5
 _DEFAULT: Final = "30d"
 _NEWEST: Final = "-last_seen"
 _LONGEST_PREFIX: Final = 512
@@ -94,6 +96,14 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorCause:
+    """Failed steps of one cause, with its type and newest message."""
+
+    group: ErrorGroup
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class UserPage:
     user: UserItem
     period: str
@@ -104,8 +114,9 @@ class UserPage:
     talks: tuple[Talk, ...]
     talks_url: str
     rows: tuple[RunRow, ...]
-    failed: tuple[RunRow, ...]
-    columns: tuple[RunColumn, ...]  # of both
+    columns: tuple[RunColumn, ...]  # of those
+    errors: tuple[ErrorCause, ...]  # of steps of the runs
+    errors_url: str
     runs_url: str
     failed_url: str
     json_url: str
@@ -200,7 +211,7 @@ def _user_page(connection: apsw.Connection, user_id: str, period: str, *, now_ns
     days = tuple(user_days(connection, user_id, filters))
     talks = user_conversations(connection, user_id, filters, limit=_TALKS)
     own = RunFilter(user=user_id, since_ns=since_ns or None)
-    failed = RunFilter(user=user_id, since_ns=since_ns or None, status=("error",))
+    causes, _ = list_errors(connection, Wanted.of(own, shown="all"), now_ns=now_ns, limit=_ERRORS)
     window = {"since": iso_time(since_ns)} if since_ns else {}
     newest = RunSort()
 
@@ -225,7 +236,11 @@ def _user_page(connection: apsw.Connection, user_id: str, period: str, *, now_ns
         talks_url=address("/conversations", {"user": user_id}),
         rows=rows(own, _RUNS),
         columns=(STATUS, NAME, *(COLUMNS[key] for key in USUAL)),
-        failed=rows(failed, 5) if found.failed_runs else (),
+        errors=tuple(
+            ErrorCause(group, error_words(group.error_type, group.message) or "error")
+            for group in causes.items
+        ),
+        errors_url=address("/errors", {"user": user_id}),
         runs_url=_runs_url(user_id, window),
         failed_url=_runs_url(user_id, window, status="error"),
         json_url=f"/v1/users/{quote(user_id, safe='')}",
