@@ -42,14 +42,15 @@ REVIEWED = {
     "PyYAML", "anthropic", "apsw", "bpe-openai", "click", "confusable-homoglyphs", "fastapi",
     "genai-prices", "google-re2", "googleapis-common-protos", "grpcio", "hansard", "httptools",
     "jinja2", "markdown-it-py", "mcp", "nh3", "openai", "opentelemetry-exporter-otlp",
-    "opentelemetry-sdk", "orjson", "platformdirs", "pydantic", "pytest", "python-multipart", "rich",
-    "typing_extensions", "uvicorn", "uvloop", "wordllama", "zstandard",
+    "opentelemetry-sdk", "orjson", "platformdirs", "prometheus-client", "pydantic", "pytest",
+    "python-multipart", "rich", "typing_extensions", "uvicorn", "uvloop", "wordllama", "zstandard",
 }  # fmt: skip
 # Everything that a request can change, as the first part of its path: records of agents, decisions
-# about them, and what a browser needs. No workflow, account, plan or ranking is among them.
+# about them, and what a browser needs. Of notifications: that one is
+# sent again. No workflow, account, plan or ranking is among them.
 CHANGED = {
     "annotations", "approvals", "compile", "errors", "events", "logs", "mcp", "memory", "messages",
-    "metrics", "model", "payloads", "policy", "replay", "replays", "reports", "runs", "scores",
+    "metrics", "model", "notifications", "payloads", "policy", "replay", "replays", "reports", "runs", "scores",
     "signin", "signout", "tasks", "theme", "times", "tools", "traces", "transcripts",
 }  # fmt: skip
 # The packages of the web floor that send a request to a model: a replay, a call for a program, the

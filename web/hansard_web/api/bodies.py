@@ -49,7 +49,9 @@ class RunBody(Body):
     step_count: int
     open_count: int
     model_calls: int
-    tool_calls: int
+    tool_calls: Annotated[
+        int, Description("requested by a model or run, each once; rejected ones are among them")
+    ]
     error_count: int
     models: list[str]
     tokens: TokensBody | None

@@ -35,7 +35,7 @@ COLUMNS: Final = _all(
     RunColumn("tags", "Tags, scores", "", is_figure=False),
     RunColumn("steps", "Steps", "-steps"),
     RunColumn("calls", "Calls", "-calls", title="model calls"),
-    RunColumn("tools", "Tools", "-tools", title="tool calls"),
+    RunColumn("tools", "Tools", "-tools", title="tool calls, rejected ones among them"),
     RunColumn("errors", "Errors", "-errors", title="steps that failed"),
     RunColumn("tokens", "Tokens", "-tokens", title="input and output"),
     RunColumn("input", "Input", "-input", title="input tokens"),

@@ -12,8 +12,9 @@ const state = { options: [], active: -1, timer: 0, request: null };
 // The word at the caret: its key and value as far as typed, and where it begins.
 const typed = () => {
   const before = input.value.slice(0, input.selectionStart);
-  const from = /(?:[^\s"]|"[^"]*"?)*$/.exec(before).index;
-  const word = before.slice(from);
+  const last = before.match(/(?:[^\s"]|"[^"]*"?)+|\s+/g)?.at(-1) ?? "";
+  const word = last.trim() ? last : "";
+  const from = before.length - word.length;
   const found = /^([a-z_]+)(:|>=?)"?([^"]*)$/.exec(word);
   return found && keys.includes(found[1])
     ? { from, key: found[1], sign: found[2], value: found[3] }
