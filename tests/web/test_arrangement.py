@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hansard_store.steps.cycles import find_cycles
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.tree import Node, Tree, build_tree
 from hansard_web.run_page.arrangement import Arrangement, arrange, with_ancestors
@@ -67,8 +68,8 @@ def test_every_row_is_shown_once_or_counted_as_hidden(tree: Tree, data: st.DataO
         tree,
         is_shut=shut.__contains__,
         only=only,
-        kinds=kinds,
-        is_group_shut=lambda row: row not in opened,
+        cycles=find_cycles(tree, kinds, only=only) if kinds else {},
+        is_group_shut=lambda cycle: cycle.members[0] not in opened,
     )
 
     visible = shown(found)
@@ -94,8 +95,9 @@ def test_repeats_of_one_kind_become_one_line_that_opens() -> None:
     )
     kinds = [one.role for one in tree.nodes]
 
-    shut = arrange(tree, kinds=kinds)
-    opened = arrange(tree, kinds=kinds, is_group_shut=lambda row: False)
+    cycles = find_cycles(tree, kinds)
+    shut = arrange(tree, cycles=cycles)
+    opened = arrange(tree, cycles=cycles, is_group_shut=lambda cycle: False)
 
     assert shut.rows == [0, 1, 5]
     assert shut.groups[1].members == (1, 2, 3, 4)
@@ -109,7 +111,7 @@ def test_repeats_of_one_kind_become_one_line_that_opens() -> None:
 def test_two_of_a_kind_are_no_group() -> None:
     tree = build_tree([node(1), node(2, 1, 1), node(3, 1, 2)])
 
-    assert arrange(tree, kinds=["a", "b", "b"]).groups == {}
+    assert find_cycles(tree, ["a", "b", "b"]) == {}
 
 
 def test_a_filter_keeps_what_leads_to_a_match() -> None:

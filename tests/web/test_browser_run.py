@@ -8,8 +8,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from hansard_collector.pipeline.ingest_queue import Pipeline
+from tests.journeys.axe import violations
 from tests.web.conftest import Served
 from tests.web.test_run_hostile import PLANTED, hostile
+from tests.web.test_run_opening import hand_offs, stock_loop
 from tests.web.traces import Trace, said, tool_loop
 
 RUN = "a" * 32
@@ -33,7 +35,7 @@ def large(pipeline: Pipeline, count: int) -> None:
 @pytest.mark.covers("UI-24")
 def test_the_tree_is_read_with_the_keyboard_alone(page: Page, pipeline: Pipeline) -> None:
     tool_loop().send(pipeline)
-    page.goto(f"/runs/{RUN}")
+    page.goto(f"/runs/{RUN}?closed=1")
 
     page.keyboard.press("j")
     expect(row(page, 1)).to_be_focused()
@@ -218,7 +220,7 @@ def test_a_run_is_read_without_script(browser: Browser, served: Served, pipeline
     context = browser.new_context(base_url=served.url, java_script_enabled=False)
     page = context.new_page()
 
-    page.goto(f"/runs/{RUN}")
+    page.goto(f"/runs/{RUN}?first=0")
     expect(page.locator("#rows [role=row]")).to_have_count(200)
     page.get_by_role("link", name="Next 200 steps").click()
     expect(page.locator("#rows .tg-title").first).to_have_text("step 201")
@@ -330,3 +332,145 @@ def test_planted_markup_runs_nowhere(page: Page, pipeline: Pipeline) -> None:
     row(page, 2).click()
     expect(page.locator("#step article").first).to_be_visible()
     assert page.evaluate("window.owned") is None
+
+
+def panel_is_shown(page: Page) -> bool:
+    return page.locator("#step .pane-head").is_visible()
+
+
+def test_the_panel_is_open_where_there_is_room_and_escape_closes_it_for_good(
+    page: Page, pipeline: Pipeline
+) -> None:
+    tool_loop().send(pipeline)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/runs/{RUN}")
+
+    expect(page.locator("#step .pane-head h2")).to_have_text("execute_tool apply_patch")
+    expect(row(page, 5)).to_have_attribute("aria-selected", "true")
+    expect(page).not_to_have_url(re.compile("span="))
+    page.keyboard.press("Escape")
+    expect(page.locator("#step")).to_be_hidden()
+    page.reload()
+    expect(page.locator("#rows [role=row]").first).to_be_visible()
+    assert not panel_is_shown(page)
+    row(page, 2).click()
+    expect(page.locator("#step .pane-head h2")).to_have_text("chat gpt-4o-mini")
+    expect(page).not_to_have_url(re.compile("closed="))
+
+
+@pytest.mark.parametrize("width", [1024, 390])
+def test_on_a_narrow_screen_no_panel_is_open_until_a_step_is_chosen(
+    page: Page, pipeline: Pipeline, width: int
+) -> None:
+    tool_loop().send(pipeline)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"/runs/{RUN}")
+
+    expect(row(page, 2)).to_be_visible()
+    assert not panel_is_shown(page)
+    row(page, 2).locator(".tg-title").click()
+    expect(page.locator("#step .pane-head h2")).to_have_text("chat gpt-4o-mini")
+
+
+def test_a_loop_unfolds_by_click_and_its_errors_by_key(page: Page, pipeline: Pipeline) -> None:
+    stock_loop(failed_turn=20).send(pipeline)
+    page.goto(f"/runs/{RUN}")
+    expect(page.locator("#rows [role=row]")).to_have_count(2)
+    expect(page.locator(".tg-chip")).to_have_text(re.compile("loop: get_stock ×40"))
+
+    page.keyboard.press("e")
+    expect(row(page, 43)).to_be_focused()
+    expect(row(page, 43)).to_be_in_viewport()
+    page.goto(f"/runs/{RUN}")
+    page.locator(".is-group .tg-toggle").click()
+    expect(page.locator("#rows [role=row]")).to_have_count(82)
+    page.locator(".is-group .tg-toggle").click()
+    expect(page.locator("#rows [role=row]")).to_have_count(2)
+
+
+def test_the_graph_is_read_by_key_and_leads_to_its_steps(page: Page, pipeline: Pipeline) -> None:
+    hand_offs().send(pipeline)
+    page.goto(f"/runs/{RUN}")
+
+    page.keyboard.press("4")
+    expect(page.locator(".graph-node").first).to_be_visible()
+    page.locator("a.graph-node", has_text="fetch").click()
+    expect(page.locator("#step .pane-head h2")).to_have_text("execute_tool fetch")
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_tree_loop_and_graph_pass_the_checker(
+    browser: Browser, served: Served, pipeline: Pipeline, theme: str, width: int
+) -> None:
+    stock_loop().send(pipeline)
+    context = browser.new_context(
+        base_url=served.url,
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if theme == "dark" else "light",
+        bypass_csp=True,
+    )
+    page = context.new_page()
+
+    for query in ("", f"?span={3:016x}", "?view=graph", "?group=1&closed=1"):
+        page.goto(f"/runs/{RUN}{query}")
+        assert violations(page) == [], query
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1440, 1024])
+def test_minimap_head_and_bars_end_at_one_margin_and_the_last_bar_is_whole(
+    page: Page, pipeline: Pipeline, width: int
+) -> None:
+    tool_loop().send(pipeline)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"/runs/{RUN}?closed=1")
+    expect(row(page, 1)).to_be_visible()
+
+    minimap, bar, box = (
+        page.evaluate("s => document.querySelector(s).getBoundingClientRect().toJSON()", one)
+        for one in ("#minimap", "#rows .wf .total", "#scroller")
+    )
+
+    assert abs(minimap["right"] - bar["right"]) <= 2
+    assert bar["right"] <= box["right"] - 8
+
+
+def test_own_time_reaches_the_end_of_a_long_loop(page: Page, pipeline: Pipeline) -> None:
+    trace = Trace(RUN)
+    trace.agent(1, duration_s=400)
+    for number in range(400):
+        trace.span(2 + number, 1, f"step {number}", number + 0.1, 0.8)
+    trace.send(pipeline)
+    page.goto(f"/runs/{RUN}?closed=1&first=0")
+
+    ends = page.evaluate(
+        "() => [...document.querySelectorAll('#rows > [role=row] .wf')][0]"
+        ".querySelectorAll('.self').length"
+    )
+    last = page.evaluate(
+        "() => { const bar = document.querySelector('#rows .wf');"
+        " const parts = [...bar.querySelectorAll('.self')].map(one => one.getBoundingClientRect());"
+        " const whole = bar.querySelector('.total').getBoundingClientRect();"
+        " return (Math.max(...parts.map(one => one.right)) - whole.left) / whole.width; }"
+    )
+
+    assert ends > 100
+    assert last > 0.97
+
+
+def test_two_hundred_runs_that_came_later_are_no_news_of_a_finished_run(
+    page: Page, pipeline: Pipeline
+) -> None:
+    tool_loop().send(pipeline)
+    for number in range(1, 230):
+        other = Trace(f"{number:032x}")
+        other.agent(1)
+        other.send(pipeline)
+
+    for view in ("conversation", "log"):
+        page.goto(f"/runs/{RUN}?view={view}")
+        expect(page.locator("#run-news")).to_be_attached()
+        page.wait_for_function("() => document.querySelector('#live') !== null")
+        page.wait_for_timeout(1_000)  # the stream says what it has to say at once
+        expect(page.locator("#run-news")).to_be_hidden()

@@ -78,7 +78,7 @@ def test_times_below_a_chart_repeat_no_label_and_stand_in_order(
 
 def test_a_column_says_its_interval_as_hours_or_days() -> None:
     assert interval_text(MIDNIGHT, MIDNIGHT + DAY) == "Nov 28"
-    assert interval_text(MIDNIGHT, MIDNIGHT + 7 * DAY) == "Nov 28 – Dec 5"
+    assert interval_text(MIDNIGHT, MIDNIGHT + 7 * DAY) == "Nov 28 – Dec 4"
     assert interval_text(MIDNIGHT + HOUR, MIDNIGHT + 2 * HOUR) == "Nov 28, 01:00–02:00"
 
 

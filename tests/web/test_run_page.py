@@ -92,12 +92,12 @@ def test_a_run_shows_its_steps_as_a_tree_with_times(client: TestClient, pipeline
 
     assert page.one("h1").text == "“Make the failing test pass.”"
     assert titles(page) == [
-        "invoke_agent mender",
-        "chat gpt-4o-mini",
-        "execute_tool read_file",
-        "chat gpt-4o-mini",
-        "execute_tool apply_patch",
-        "chat gpt-4o-mini",
+        "mender",
+        "gpt-4o-mini",
+        "read_file",
+        "gpt-4o-mini",
+        "apply_patch",
+        "gpt-4o-mini",
     ]
     assert [row["aria-level"] for row in rows_of(page)] == ["1", "2", "2", "2", "2", "2"]
     root, _, _, _, failed, last = rows_of(page)
@@ -168,7 +168,7 @@ def test_folding_a_row_is_a_link_that_unfolds_again(client: TestClient, pipeline
     folded = read(client, shut)
     again = rows_of(folded)[0].one("a", class_="tg-toggle")["href"]
 
-    assert titles(folded) == ["invoke_agent mender"]
+    assert titles(folded) == ["mender"]
     assert rows_of(folded)[0]["aria-expanded"] == "false"
     assert len(rows_of(read(client, again))) == 6
     assert folded.one(id="step").one("h2").text == "chat gpt-4o-mini"
@@ -185,7 +185,7 @@ def test_repeats_become_one_line_that_opens(client: TestClient, pipeline: Pipeli
     page = read(client, f"/runs/{RUN}?group=1")
     group = rows_of(page)[1]
 
-    assert group.one("a", class_="tg-title").text == "execute_tool search × 24"
+    assert group.one("a", class_="tg-title").text == "search × 24"
     assert "24 steps, 2.40 s in all, 1 failed" in group.text
     opened = read(client, group.one("a", class_="tg-toggle")["href"])
     assert len(rows_of(opened)) == 26
@@ -211,7 +211,7 @@ def test_a_large_run_is_sent_in_windows_with_links_between_them(
         page = read(client, following[0]["href"])
         assert rows_of(page)[0]["aria-rowindex"] == str(len(seen) + 2)
         seen += titles(page)
-    assert seen == ["invoke_agent mender", *(f"step {number}" for number in range(2, 1001))]
+    assert seen == ["mender", *(f"step {number}" for number in range(2, 1001))]
 
 
 def test_a_window_stands_around_the_selected_step(client: TestClient, pipeline: Pipeline) -> None:
@@ -277,8 +277,8 @@ def test_finding_counts_matches_and_leads_through_them(
     assert found.text.startswith("2 matches")
     matches = [row for row in rows_of(page) if "is-match" in row.classes]
     assert [row.one("a", class_="tg-title").text for row in matches] == [
-        "execute_tool read_file",
-        "chat gpt-4o-mini",
+        "read_file",
+        "gpt-4o-mini",
     ]
     following = read(client, found.one("a", data_match="next")["href"])
     assert following.one(id="step").one("h2").text == "execute_tool read_file"
@@ -341,22 +341,22 @@ def test_the_log_has_steps_events_and_log_records_in_order(
     rows = page.one("table").one("tbody").all("tr")
 
     assert _whats(rows) == [
-        "invoke_agent mender",
-        "chat gpt-4o-mini",
-        "execute_tool read_file",
-        "chat gpt-4o-mini",
-        "execute_tool apply_patcherror",
+        "mender",
+        "gpt-4o-mini",
+        "read_file",
+        "gpt-4o-mini",
+        "apply_patcherror",
         "log record",
         "exceptionerror",
-        "chat gpt-4o-mini",
+        "gpt-4o-mini",
     ]
     # On a narrow screen the error stands below its row, once for those who are read to.
     said = [one for row in rows for one in row.all("span", class_="log-say")]
     assert [(one.text, one["aria-hidden"]) for one in said] == [
         ("hunk 2 of 2 does not apply", "true"),
-        ("in execute_tool apply_patch: ValueError: hunk 2 of 2 does not apply", "true"),
+        ("in apply_patch: ValueError: hunk 2 of 2 does not apply", "true"),
     ]
-    assert "in execute_tool apply_patch: ValueError: hunk 2 of 2 does not apply" in page.text
+    assert "in apply_patch: ValueError: hunk 2 of 2 does not apply" in page.text
     without = read(client, f"/runs/{RUN}?view=log&hide=steps.logs")
     assert _whats(without.one("tbody").all("tr")) == ["exceptionerror"]
 
@@ -389,7 +389,7 @@ def test_the_log_is_read_in_windows(client: TestClient, pipeline: Pipeline) -> N
         page = read(client, later[0]["href"])
         seen += [row.one("th").text for row in page.one("tbody").all("tr")]
 
-    assert seen == ["invoke_agent mender", *(f"step {number}" for number in range(2, 701))]
+    assert seen == ["mender", *(f"step {number}" for number in range(2, 701))]
 
 
 def test_the_conversation_says_every_message_once(client: TestClient, pipeline: Pipeline) -> None:

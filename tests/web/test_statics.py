@@ -16,7 +16,7 @@ from hansard_web.ui.assets import Assets
 
 STATIC = Path(str(files("hansard_web"))) / "static"
 MANIFEST = json.loads((STATIC / "vendor" / "manifest.json").read_text(encoding="utf-8"))
-SCRIPT_BUDGET_BYTES = 35_000  # compressed: htmx, its SSE extension and all our modules
+SCRIPT_BUDGET_BYTES = 44_000  # compressed: htmx, its SSE extension and all modules of all pages
 
 
 @pytest.mark.covers("UI-01")

@@ -169,3 +169,16 @@ def test_a_call_in_the_conversation_that_was_held_did_not_run(told: Told) -> Non
         told.steps[1]: ("sent back by rosa", "fail"),
     }
     assert json.dumps(found)
+
+
+def test_the_rows_of_the_tree_say_who_decided_each_draft_and_hatch_the_wait(told: Told) -> None:
+    run_id = told.steps[1].partition("-")[0]
+    page = parse(told.client.get(f"/runs/{run_id}").text)
+    rows = {row["id"]: row for row in page.all(role="row") if "id" in row.attributes}
+
+    first, second = (rows[f"s-{told.steps[at].partition('-')[2]}"] for at in (1, 2))
+
+    assert "sent back by rosa, " in first.text
+    assert "approved by rosa" not in first.text
+    assert "approved by rosa, " in second.text
+    assert first.all("rect", class_="human")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -155,7 +156,7 @@ def _text(value: Any) -> str | None:
 
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
-DERIVED_VERSION = 12
+DERIVED_VERSION = 13
 
 _PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 # <session_context> of Gemini CLI, <environment_context> of Codex, <system-reminder> of Claude Code.
@@ -175,6 +176,9 @@ _REF_CHARS = len("sha256:") + 64
 # Made once: `json.dumps` makes an encoder a call, which takes as long again as the encoding.
 _compact_json = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, separators=(",", ":"), default=repr
+).encode
+_sorted_json = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":"), default=repr, sort_keys=True
 ).encode
 _MOST = 1 << 44  # tokens, or 17,592 dollars: more was never reported of one step but by mistake
 
@@ -203,6 +207,7 @@ def derive(
         model=_short(model),
         usage=usage,
         summary=_summary(normal, error),
+        likeness=_likeness(view, normal, tool_name, model),
         call=_call_projection(view, call, usage) if call else None,
         usage_sum=usage if call is None and usage.has_tokens else None,
         # Of MCP's messages only those that name a tool run one; the others list, greet, notify.
@@ -409,6 +414,23 @@ def _summary(normal: Normalised, error: str | None) -> str | None:
     if normal.query:
         return _clip(normal.query, _SUMMARY_CHARS)
     return None
+
+
+def _likeness(view: SpanView, normal: Normalised, tool_name: str | None, model: str | None) -> int:
+    """Return a number that steps share which do the same: 62 bits of role, name, model, arguments.
+
+    The prompt of a model call is no part of it, as it grows from turn to turn. The lowest bit is 1
+    where the step has arguments, and they are a part.
+    """
+    arguments: Any = normal.tool.arguments if normal.tool is not None else normal.query
+    has_arguments = arguments not in (None, "")
+    name = tool_name or model or normal.name or view.name
+    text = arguments if isinstance(arguments, str) else _sorted_json(arguments)
+    digest = hashlib.blake2b(
+        f"{normal.role}\0{name}\0{text if has_arguments else ''}".encode("utf-8", "replace"),
+        digest_size=8,
+    ).digest()
+    return int.from_bytes(digest) >> 2 << 1 | has_arguments
 
 
 def _output_text(output: tuple[Message, ...]) -> str | None:

@@ -347,8 +347,9 @@ def read_answer(connection: apsw.Connection, call: CallRow) -> list[Message]:
 # ---- the cache breaks of a run
 
 # Larger runs are not summed up: that would take longer than the page that shows it.
-_MOST_CALLS = 150
+_MOST_CALLS = 1_000
 _MOST_TEXTS = 4_000
+_MOST_BEFORE = 150  # calls that each one is laid beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +359,7 @@ class RunBreaks:
     calls: int
     breaks: int
     lost_tokens: int
+    lost_by_span: Mapping[int, int]  # of the calls that broke it, by span.id
 
 
 def run_breaks(connection: apsw.Connection, run: int) -> RunBreaks | None:
@@ -382,10 +384,10 @@ def run_breaks(connection: apsw.Connection, run: int) -> RunBreaks | None:
         for text, message in read_messages(connection, texts).items()
     }
     ancestry = list_ancestry(connection, run)
-    lost = []
+    broken = {}
     for at, call in enumerate(calls):
-        before = baseline_of(call, calls[:at], chains, ancestry)
-        if before is not None:
-            lost.append(lost_tokens(call, before, chains, sizes))
-    broken = [tokens for tokens in lost if tokens is not None]
-    return RunBreaks(len(calls), len(broken), sum(broken))
+        before = baseline_of(call, calls[max(at - _MOST_BEFORE, 0) : at], chains, ancestry)
+        lost = None if before is None else lost_tokens(call, before, chains, sizes)
+        if lost is not None:
+            broken[call.span] = lost
+    return RunBreaks(len(calls), len(broken), sum(broken.values()), broken)

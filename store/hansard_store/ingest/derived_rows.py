@@ -117,6 +117,7 @@ class SpanProjection(NamedTuple):
     model: str | None = None
     usage: Usage = Usage()
     summary: str | None = None
+    likeness: int | None = None  # one for steps that do the same; the lowest bit: with arguments
     call: CallProjection | None = None
     usage_sum: Usage | None = None
     ran: ToolProjection | None = None

@@ -147,7 +147,7 @@ _SPAN_COLUMNS = (
     "trace_id, span_id, side, run, parent_span_id, name, label, kind, start_ns, end_ns, sort_ns, "
     "status, role, dialect, flags, resource, scope, agent_name, tool_name, tool_call_id, model, "
     "tokens_input, tokens_output, tokens_cache_read, tokens_cache_write, tokens_reasoning, "
-    "cost_usd_nano, summary, notes, derived_version"
+    "cost_usd_nano, summary, notes, likeness, derived_version"
 )
 _COUNT = _SPAN_COLUMNS.count(",") + 1
 _ADD = f"""
@@ -330,7 +330,7 @@ class SpanWriter:
             made.role, made.dialect, int(span.flags | made.flags), span.resource, span.scope,
             made.agent_name, made.tool_name, _call_id(made), made.model, *made.usage,
             made.summary, "\n".join((*span.notes, *made.notes)) or None,
-            self._derived_version,
+            made.likeness, self._derived_version,
         )  # fmt: skip
 
     def _add_record(self, number: int, span: ReceivedSpan, run: RunState) -> None:

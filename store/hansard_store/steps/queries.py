@@ -104,7 +104,7 @@ class LinkEnd:
 _RUN = "SELECT id, trace_id, version, last_received_ns FROM run WHERE trace_id = ?"
 _NODES = f"""
 SELECT id, span_id, {shared_side("span")}, parent_span_id, resource, start_ns, end_ns, sort_ns,
-  status, role, flags
+  status, role, flags, likeness
 FROM span WHERE trace_id = ?
 """
 _COLUMNS = f"""

@@ -36,6 +36,7 @@ class Node(NamedTuple):
     status: int
     role: str
     flags: int
+    likeness: int | None = None  # one for steps that do the same; the lowest bit: with arguments
 
 
 class TreeMark(IntFlag):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+import apsw
 from typing_extensions import TypedDict
 
+from hansard_collector.derived_context.context import RunBreaks
 from hansard_compiler.models.runs import RunRecord, StepRecord
 from hansard_store.annotations.queries import AnnotationBody, ScoreSumBody, marks_json
 from hansard_store.bodies import Answer, Body, Description, Page, body_of
@@ -13,7 +16,12 @@ from hansard_store.runs.queries import RunItem
 from hansard_store.runs.status import TokenSums
 from hansard_store.runs.usage import UsageRow
 from hansard_store.search.full_text import USES_COUNTED, SearchHit
-from hansard_store.steps.queries import LinkEnd, StepSkeleton, TreeRow
+from hansard_store.steps.agent_graph import AgentGraph, GraphPart
+from hansard_store.steps.cycles import Cycle
+from hansard_store.steps.queries import LinkEnd, RunTree, StepSkeleton, TreeRow, tree_rows
+from hansard_store.steps.shared_span_ids import step_id_of
+from hansard_store.steps.tree import Node
+from hansard_store.steps.usage_sums import SubtreeUsage
 from hansard_store.times import time_text
 
 RunStatus = Literal["ok", "error", "open", "no_end", "blocked", "cancelled"]
@@ -131,9 +139,18 @@ class StepMention(Body):
     summary: str | None
 
 
+class UsageSum(Body):
+    """What is in the run's totals at a step and below it: each model call once."""
+
+    model_calls: int
+    tokens: TokensBody | None
+    cost_usd: float | None
+
+
 class StepItem(StepMention):
     """A step in the tree of its run."""
 
+    sums: Annotated[UsageSum | None, Description("null: nothing at or below it is counted")]
     depth: int
     has_children: bool
     orphan: Annotated[bool, Description("its parent is not stored; it stands at the top")]
@@ -180,7 +197,75 @@ class RunNote(Body):
     count: int
 
 
+class LoopBody(Body):
+    """Siblings that did the same three times or more in a row, with the same arguments.
+
+    A round is of one to four steps; the prompts of its model calls may differ.
+    """
+
+    first_step_id: str
+    last_step_id: str
+    times: int
+    steps: Annotated[list[str], Description("names of the steps of one round")]
+
+
+class CacheBreakOfCall(Body):
+    step_id: str
+    lost_tokens: int
+
+
+class CacheBreaks(Body):
+    """Calls whose prompt differs from the one they continue before its end; tokens are estimates.
+
+    What stood behind the difference, unchanged, was paid again.
+    """
+
+    model_calls: int
+    breaks: int
+    lost_tokens: int
+    calls: list[CacheBreakOfCall]
+
+
+class GraphNodeBody(Body):
+    """An agent, tool or model; `run` stands for a run without an agent."""
+
+    id: int
+    kind: Literal["run", "agent", "tool", "model"]
+    name: str
+    calls: int
+    errors: int
+    duration_ms: float
+    tokens: Annotated[int, Description("input and output, at and below its steps")]
+    cost_usd: float | None
+    step_id: Annotated[str | None, Description("the first step that failed, else the first")]
+
+
+class GraphEdgeBody(Body):
+    """Calls of one node by another; `source` and `target` are ids of nodes."""
+
+    source: int
+    target: int
+    kind: Literal["call", "hand-off"]
+    calls: int
+    errors: int
+    duration_ms: float
+    tokens: int
+    cost_usd: float | None
+    step_id: str | None
+
+
+class RunGraph(Answer):
+    run_id: str
+    nodes: list[GraphNodeBody]
+    edges: list[GraphEdgeBody]
+
+
 class Run(RunBody, Answer):
+    loops: list[LoopBody]
+    cache_breaks: Annotated[
+        CacheBreaks | None,
+        Description("null: fewer than two model calls, or too many to compare"),
+    ]
     annotations: Annotated[list[AnnotationBody], Description("of the run itself that stand")]
     totals: RunTotals
     roots: list[StepItem]
@@ -264,10 +349,77 @@ def mention_of(step: StepSkeleton) -> dict[str, Any]:
     return {**times, "tokens": tokens_body(step.tokens)}
 
 
-def row_body(row: TreeRow) -> StepItem:
-    """Return a step with its place in the tree of its run."""
+def row_body(row: TreeRow, sums: SubtreeUsage) -> StepItem:
+    """Return a step with its place in the tree of its run, and what is counted below it."""
+    below = sums.below(row.row)
     place = {name: getattr(row, name) for name in ("depth", "has_children", "orphan", "loop")}
-    return body_of(StepItem, row.step, **mention_of(row.step), **place)
+    used = below and body_of(
+        UsageSum, below, model_calls=below.calls, tokens=tokens_body(below.tokens)
+    )
+    return body_of(StepItem, row.step, **mention_of(row.step), **place, sums=used)
+
+
+def loop_bodies(
+    connection: apsw.Connection, tree: RunTree, loops: Mapping[int, Cycle], *, now_ns: int
+) -> list[LoopBody]:
+    """Return the loops of a run, in the order of the tree."""
+    rounds = [row for cycle in loops.values() for row in cycle.members[: cycle.period]]
+    ends = [cycle.members[-1] for cycle in loops.values()]
+    rows = tree_rows(connection, tree, [*rounds, *ends], now_ns=now_ns)
+    steps = {one.row: one.step for one in rows}
+    return [
+        LoopBody(
+            first_step_id=steps[first].step_id,
+            last_step_id=steps[cycle.members[-1]].step_id,
+            times=cycle.times,
+            steps=[steps[row].name for row in cycle.members[: cycle.period] if row in steps],
+        )
+        for first, cycle in sorted(loops.items())
+        if first in steps and cycle.members[-1] in steps
+    ]
+
+
+def cache_breaks_body(breaks: RunBreaks | None, tree: RunTree) -> CacheBreaks | None:
+    """Return what breaks of the prompt cache cost, call by call."""
+    if breaks is None:
+        return None
+    nodes = {node.id: node for node in tree.tree.nodes} if breaks.lost_by_span else {}
+    calls = [
+        CacheBreakOfCall(step_id=node_step_id(tree.run_id, nodes[span]), lost_tokens=lost)
+        for span, lost in breaks.lost_by_span.items()
+        if span in nodes
+    ]
+    return body_of(CacheBreaks, breaks, model_calls=breaks.calls, calls=calls)
+
+
+def graph_body(graph: AgentGraph, tree: RunTree) -> dict[str, Any]:
+    """Return a graph with the steps that its nodes and edges lead to."""
+
+    def step(part: GraphPart) -> str | None:
+        return None if part.step < 0 else node_step_id(tree.run_id, tree.tree.nodes[part.step])
+
+    return {
+        "run_id": tree.run_id,
+        "nodes": [
+            body_of(
+                GraphNodeBody, one.part,
+                id=one.number, kind=one.kind, name=one.name, step_id=step(one.part),
+            )
+            for one in graph.nodes
+        ],
+        "edges": [
+            body_of(
+                GraphEdgeBody, one.part,
+                source=one.source, target=one.target, kind=one.kind, step_id=step(one.part),
+            )
+            for one in graph.edges
+        ],
+    }  # fmt: skip
+
+
+def node_step_id(run_id: str, node: Node) -> str:
+    """Return the id of a step of a tree."""
+    return step_id_of(bytes.fromhex(run_id), node.span_id, node.side)
 
 
 def link_body(end: LinkEnd) -> LinkBody:

@@ -80,9 +80,8 @@ _PAGES: Final = (
     "audit.page", "conversations.page", "users.page", "transcripts.page", "diff.page.routes",
     "replay_page.form_page", "replay_page.result_page", "search.page", "memory.page",
     "annotations.forms", "tasks.page", "error_groups.page", "notifications.page", "reports.page",
-    "receipts.page", "usage.page", "health.page", "health.metrics", "views.page", "palette.page",
-    "ui.theme",
-    "principals.signin",
+    "receipts.page", "usage.page", "overview.page", "latency.page", "health.page",
+    "health.metrics", "views.page", "palette.page", "ui.theme", "principals.signin",
 )  # fmt: skip
 
 

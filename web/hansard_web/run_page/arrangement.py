@@ -6,20 +6,28 @@ shut or filtered. Every row left out is counted under the reason that hides it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from hansard_store.steps.cycles import Cycle
 from hansard_store.steps.tree import Tree
 
-LEAST_REPEATS = 3  # siblings of one name that make a group
+NO_CYCLES: Mapping[int, Cycle] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Siblings of one role and name that stand one after another, as one row above them."""
+    """Siblings that repeat, one after another, as one row above them."""
 
-    members: tuple[int, ...]  # rows of the tree; the first one gives the group its name
+    cycle: Cycle  # its first row gives the group its name
+    end: int  # the row behind it and all below it
     is_shut: bool
+    is_loop: bool  # with the same arguments each time
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return self.cycle.members
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +57,18 @@ class Arrangement:
 
     def line_of(self, row: int) -> int | None:
         """Return the line of a row itself, not of a group it begins; None when not shown."""
-        for line, shown in enumerate(self.rows):
-            if shown == row and line not in self.groups:
-                return line
-        return None
+        line = bisect_right(self.rows, row) - 1  # a group's line stands before its first row's
+        is_it = line >= 0 and self.rows[line] == row and line not in self.groups
+        return line if is_it else None
 
     def line_showing(self, row: int) -> int | None:
         """Return the line of a row or of the group or shut row that holds it."""
         found = self.line_of(row)
         if found is not None:
             return found
-        holding = (line for line, group in self.groups.items() if row in group.members)
-        return next(holding, None)
+        holding = bisect_right(self.rows, row) - 1
+        group = self.groups.get(holding)
+        return holding if group is not None and group.is_shut and row < group.end else None
 
 
 def arrange(
@@ -68,13 +76,14 @@ def arrange(
     *,
     is_shut: Callable[[int], bool] | None = None,
     only: Collection[int] | None = None,
-    kinds: Sequence[object] | None = None,
-    is_group_shut: Callable[[int], bool] = lambda first: True,
+    cycles: Mapping[int, Cycle] = NO_CYCLES,
+    loops: Set[int] = frozenset(),
+    is_group_shut: Callable[[Cycle], bool] = lambda cycle: True,
 ) -> Arrangement:
     """Lay out a tree.
 
-    `only` holds the rows a filter keeps, ancestors included; `kinds` gives rows of one kind the
-    same value where repeats are to be grouped. O(rows).
+    `only` holds the rows a filter keeps, ancestors included; `cycles` are what is grouped, by
+    first row, and `loops` those that repeat with the same arguments. O(rows).
     """
     rows: list[int] = []
     depths: list[int] = []
@@ -90,18 +99,18 @@ def arrange(
             row += size
             continue
         extra = deeper.get(tree.parents[row], 0) + (row in grouped)
-        members = () if kinds is None or row in grouped else _repeats(tree, row, kinds, only)
-        if members:
-            group = _Group(members, is_group_shut(row))
+        cycle = None if row in grouped else cycles.get(row)
+        if cycle is not None:
+            end = cycle.members[-1] + tree.sizes[cycle.members[-1]]
+            group = _Group(cycle, end, is_group_shut(cycle), row in loops)
             groups[len(rows)] = group
             rows.append(row)
             depths.append(tree.depths[row] + extra)
             if group.is_shut:
-                end = members[-1] + tree.sizes[members[-1]]
                 in_groups += end - row
                 row = end
             else:
-                grouped.update(members)
+                grouped.update(cycle.members)
             continue
         if extra:
             deeper[row] = extra
@@ -113,21 +122,6 @@ def arrange(
         else:
             row += 1
     return Arrangement(rows, depths, groups, Hidden(filtered, folded, in_groups))
-
-
-def _repeats(
-    tree: Tree, row: int, kinds: Sequence[object], only: Collection[int] | None
-) -> tuple[int, ...]:
-    """Return the siblings from `row` on that are of its kind, () when too few to group."""
-    kind, parent = kinds[row], tree.parents[row]
-    end = len(tree) if parent < 0 else parent + tree.sizes[parent]
-    found = []
-    while row < end and kinds[row] == kind:
-        # What a filter hides neither joins a group nor breaks one.
-        if only is None or row in only:
-            found.append(row)
-        row += tree.sizes[row]
-    return tuple(found) if len(found) >= LEAST_REPEATS else ()
 
 
 def with_ancestors(tree: Tree, rows: Collection[int]) -> set[int]:

@@ -7,7 +7,7 @@ for the rows that are looked at and kept.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from threading import Lock
@@ -15,9 +15,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import apsw
 
+from hansard_store.steps.agent_graph import AgentGraph, agent_graph
+from hansard_store.steps.cycles import Cycle, find_loops
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import RunTree, get_tree
 from hansard_store.steps.tree import Node, Tree, TreeCache
+from hansard_store.steps.usage_sums import SubtreeUsage, usage_sums
 from hansard_web.run_page.arrangement import Arrangement
 from hansard_web.ui.format import offset
 
@@ -25,7 +28,10 @@ TINY_PCT = 0.4  # below, a bar is drawn 2 px wide whatever its share
 # Plain ints: `int & IntFlag` makes an enum member each time, which 50,000 spans would feel.
 _TIME_HUGE = int(SpanFlag.TIME_HUGE)
 _TIME_ODD = int(SpanFlag.TIME_ODD | SpanFlag.TIME_HUGE)
-_MOST_PIECES = 24  # of own time in one bar; more would not be seen
+_ERROR = int(SpanFlag.ERROR)
+_NOT_COUNTED = int(SpanFlag.DUPLICATE | SpanFlag.REPORTED_ELSEWHERE)
+_KEPT_DRAWN = 64  # bars of more pieces than are drawn
+_MOST_PIECES = 160  # of own time in one bar; more would not be seen apart
 
 
 class Span(NamedTuple):
@@ -61,6 +67,7 @@ class Picture:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._own: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._drawn: Recent[list[Span]] = Recent(_KEPT_DRAWN)
         self._span_rows: dict[str, int] | None = None
         self._bounds = _bounds(tree.nodes)
 
@@ -90,7 +97,7 @@ class Picture:
         return Span(start_ns, max(start_ns, start_ns if end_ns is None else end_ns))
 
     def own_time(self, row: int, until_ns: int) -> tuple[tuple[int, int], ...]:
-        """Return the pieces of a span during which none of its children ran, longest kept.
+        """Return the pieces of a span during which none of its children ran.
 
         Pieces of open subtrees change with the clock and are not cached.
         """
@@ -102,13 +109,28 @@ class Picture:
             self._own[row] = pieces
         return pieces
 
+    def drawn_own_time(self, row: int, until_ns: int, scale: Scale) -> list[Span]:
+        """Return the pieces of own time that can be seen on a scale; of long loops cached."""
+        pieces = self.own_time(row, until_ns)
+        if len(pieces) <= _MOST_PIECES or row not in self._own:
+            return drawn_pieces(pieces, scale)
+        return self._drawn.get((row, scale), lambda: drawn_pieces(pieces, scale))
+
     def _find_own_time(self, row: int, until_ns: int) -> tuple[tuple[tuple[int, int], ...], bool]:
         whole = self.times(row, until_ns)
-        has_open = self.tree.nodes[row].end_ns is None
-        covered = []
-        for child in self.children(row):
-            has_open = has_open or self.tree.nodes[child].end_ns is None
-            covered.append(self.times(child, until_ns))
+        nodes, sizes = self.tree.nodes, self.tree.sizes
+        has_open = nodes[row].end_ns is None
+        covered: list[tuple[int, int]] = []
+        child, end = row + 1, row + sizes[row]
+        while child < end:  # as `times` does, without an object a child: a loop may have 50,000
+            node = nodes[child]
+            child += sizes[child]
+            start_ns = node.sort_ns if node.start_ns is None else node.start_ns
+            end_ns = node.end_ns
+            if end_ns is None:
+                has_open = True
+                end_ns = start_ns if node.flags & _TIME_HUGE else until_ns
+            covered.append((start_ns, end_ns if end_ns > start_ns else start_ns))
         covered.sort()
         pieces, reached = [], whole.start_ns
         for start_ns, end_ns in covered:
@@ -119,8 +141,7 @@ class Picture:
                 break
         if reached < whole.end_ns:
             pieces.append((reached, whole.end_ns))
-        longest = sorted(pieces, key=lambda piece: piece[0] - piece[1])[:_MOST_PIECES]
-        return tuple(sorted(longest)), has_open
+        return tuple(pieces), has_open
 
     def children(self, row: int) -> list[int]:
         """Return the rows directly below a row, in order."""
@@ -162,6 +183,26 @@ class Picture:
         return found
 
 
+def drawn_pieces(pieces: Sequence[tuple[int, int]], scale: Scale) -> list[Span]:
+    """Return the pieces of a bar that can be seen: of many, one for each part of the axis.
+
+    Of a part with several the longest stands for all, so that the pieces reach to the end of the
+    bar however many gaps a loop has.
+    """
+    low, high = scale.start_ns, scale.end_ns
+    inside = [piece for piece in pieces if piece[1] >= low and piece[0] <= high]
+    if len(inside) <= _MOST_PIECES:
+        return [Span(*piece) for piece in inside]
+    longest: dict[int, tuple[int, int]] = {}
+    length = max(high - low, 1)
+    for piece in inside:
+        part = max(piece[0] - low, 0) * _MOST_PIECES // length
+        known = longest.get(part)
+        if known is None or piece[1] - piece[0] > known[1] - known[0]:
+            longest[part] = piece
+    return [Span(*piece) for piece in longest.values()]
+
+
 def span_key(node: Node) -> str:
     """Return a span's name in addresses of its run's page."""
     return node.span_id.hex() + (".server" if node.side else "")
@@ -182,6 +223,7 @@ def _bounds(nodes: Sequence[Node]) -> tuple[int, int, bool]:
 
 _KEPT_RUNS = 16
 _KEPT_EACH = 8  # arrangements and searches of one run
+_KEPT_READINGS = 16
 
 _Value = TypeVar("_Value")
 
@@ -193,6 +235,16 @@ class Recent(Generic[_Value]):
         self._most = most
         self._values: OrderedDict[Hashable, _Value] = OrderedDict()
         self._lock = Lock()  # guards the order of `_values`, which every look changes
+
+    def peek(self, key: Hashable) -> _Value | None:
+        """Return a value that was made already, None otherwise."""
+        with self._lock:
+            return self._values.get(key)
+
+    def has(self, key: Hashable) -> bool:
+        """Say whether a value was made already; it may be None."""
+        with self._lock:
+            return key in self._values
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         with self._lock:
@@ -216,7 +268,53 @@ class ShownRun:
     picture: Picture
     arrangements: Recent[Arrangement] = field(default_factory=lambda: Recent(_KEPT_EACH))
     matches: Recent[frozenset[int]] = field(default_factory=lambda: Recent(_KEPT_EACH))
-    readings: Recent[Any] = field(default_factory=lambda: Recent(_KEPT_EACH))  # talk and log lines
+    # What is worked out once: talk, log lines, loops, sums, cache breaks, the graph.
+    readings: Recent[Any] = field(default_factory=lambda: Recent(_KEPT_READINGS))
+
+    @property
+    def loops(self) -> Mapping[int, Cycle]:
+        """The loops of the run, by first row."""
+        found: Mapping[int, Cycle] = self.readings.get("loops", lambda: find_loops(self.tree.tree))
+        return found
+
+    def sums(self, connection: apsw.Connection) -> SubtreeUsage:
+        """Return the counted usage of the run, by row."""
+        found: SubtreeUsage = self.readings.get(
+            "sums", lambda: usage_sums(connection, self.tree.run, self.tree.tree)
+        )
+        return found
+
+    def graph(self, connection: apsw.Connection) -> AgentGraph:
+        """Return who called what in the run."""
+        sums = self.sums(connection)
+        found: AgentGraph = self.readings.get(
+            "graph", lambda: agent_graph(connection, self.tree.run_id, self.tree.tree, sums)
+        )
+        return found
+
+    @property
+    def opening_row(self) -> int | None:
+        """The row that says most at first: the first error, else the last model call."""
+        found: int | None = self.readings.get("opening", lambda: _opening_row(self.tree.tree))
+        return found
+
+
+def _opening_row(tree: Tree) -> int | None:
+    failed: int | None = None
+    last: int | None = None
+    for row, node in enumerate(tree.nodes):
+        if node.flags & _ERROR:
+            # What failed inside it is why it failed.
+            if failed is not None and row >= failed + tree.sizes[failed]:
+                return failed
+            failed = row
+        elif (
+            node.role == "llm"
+            and not node.flags & _NOT_COUNTED
+            and (last is None or node.sort_ns >= tree.nodes[last].sort_ns)
+        ):
+            last = row
+    return last if failed is None else failed
 
 
 class Pictures:
@@ -241,7 +339,6 @@ class Pictures:
 
 WIDTH = 1000  # of the view box; about the columns of a wide screen
 HEIGHT = 44
-_ERROR = int(SpanFlag.ERROR)
 _MARGIN = 1.2
 _TALLEST_BAR = 3.0
 
@@ -306,7 +403,8 @@ class Tick:
 def ticks(shown: Scale, origin_ns: int) -> tuple[Tick, ...]:
     """Return five labels, at every fifth of the axis: where the grid lines stand.
 
-    No two have the same text, unless less than five nanoseconds are shown.
+    No two have the same text, unless less than five nanoseconds are shown. As short as can be:
+    a narrow screen has some 45 pixels for each.
     """
     length = shown.end_ns - shown.start_ns
     first = shown.start_ns - origin_ns
@@ -316,7 +414,16 @@ def ticks(shown: Scale, origin_ns: int) -> tuple[Tick, ...]:
         if len(set(texts)) == len(texts):
             break
         texts = [_finer(ns, digits) for ns in at]
-    return tuple(Tick(part * 20.0, texts[part]) for part in range(5))
+    return tuple(Tick(part * 20.0, _short(texts[part])) for part in range(5))
+
+
+def _short(text: str) -> str:
+    """Return `12 s` of `12.00 s`, `1m 20s` of `1 m 20 s`."""
+    number, _, unit = text.partition(" ")
+    if " " in unit:
+        parts = text.split()
+        return " ".join("".join(parts[at : at + 2]) for at in range(0, len(parts), 2))
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
 
 
 def _finer(ns: int, digits: int) -> str:

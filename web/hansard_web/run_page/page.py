@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 from urllib.parse import parse_qsl
 
@@ -26,8 +26,10 @@ from hansard_web.annotations import panel as annotating
 from hansard_web.app.site import Site, SiteDep
 from hansard_web.evaluation import panel as evaluating
 from hansard_web.memory.panel import MemoryPanel, panel_of_run
+from hansard_web.run_page.cache_breaks import BreaksNote, find_breaks
 from hansard_web.run_page.conversation import ConversationReading, conversation_view
 from hansard_web.run_page.geometry import draw_minimap, span_key
+from hansard_web.run_page.graph import GraphView, graph_view
 from hansard_web.run_page.head import Note, RunHead, run_head, run_notes
 from hansard_web.run_page.state import (
     ALL_SHUT,
@@ -39,6 +41,7 @@ from hansard_web.run_page.state import (
     parse_state,
 )
 from hansard_web.run_page.waterfall import Look, TreeView, shown_text, tree_view
+from hansard_web.steps.names import step_title
 from hansard_web.steps.page import Around, Pane, pane_of, step_key
 from hansard_web.ui.format import clock, count, duration, iso_time, plural
 
@@ -174,7 +177,7 @@ def _row(look: Look, line: _Line, step: StepSkeleton | None, before_ns: int | No
     is_step = line.kind == "steps"
     key = None if step is None else step_key(step)
     tab = look.state.tab if is_step else "events"
-    name = step.name if is_step and step else line.what
+    name = step_title(step) if is_step and step else line.what
     detail = (step.summary or "") if is_step and step else _detail(line, step)
     return _LogRow(
         time_ns=line.time_ns,
@@ -198,7 +201,7 @@ def _after(time_ns: int, before_ns: int | None) -> str:
 
 
 def _detail(line: _Line, step: StepSkeleton | None) -> str:
-    where = f"in {step.name}" if step else ""
+    where = f"in {step_title(step)}" if step else ""
     return ": ".join(part for part in (where, line.detail) if part)
 
 
@@ -221,12 +224,13 @@ _READINGS: tuple[tuple[View, str], ...] = (
     ("tree", "Tree"),
     ("conversation", "Conversation"),
     ("log", "Log"),
+    ("graph", "Graph"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """One of the three ways to read a run."""
+    """One of the ways to read a run."""
 
     label: str
     icon: str
@@ -267,7 +271,7 @@ def readings_of(look: Look) -> tuple[_Reading, ...]:
 
 def pills_of(look: Look, log: _LogView | None) -> tuple[Pill, ...]:
     state, errors = look.state, look.run.error_count
-    if state.view == "conversation":
+    if state.view in ("conversation", "graph"):
         return ()
     pills = []
     if errors or state.errors:
@@ -296,19 +300,20 @@ def pills_of(look: Look, log: _LogView | None) -> tuple[Pill, ...]:
             "group repeats",
             look.address(group=not state.group, repeats=ALL_SHUT),
             state.group,
-            title="Three or more steps of one name in a row become one line",
+            title="Steps that repeat three times or more, alone or in turns of up to four, become "
+            "one line. Loops with the same arguments are one line already",
         ),
     )
 
 
 def find_of(look: Look) -> Find:
     state = look.state
-    before, after = (next_line(look, look.matches, is_back=is_back) for is_back in (True, False))
+    before, after = (next_row(look, look.matches, is_back=is_back) for is_back in (True, False))
     return Find(
         text=state.find,
         count=len(look.matches),
-        previous_href=None if before is None else look.line_address(before),
-        next_href=None if after is None else look.line_address(after),
+        previous_href=None if before is None else look.row_address(before),
+        next_href=None if after is None else look.row_address(after),
         clear_href=look.address(find=""),
         hidden=tuple(parse_qsl(state.but(find="").query())),
     )
@@ -318,35 +323,40 @@ def failed_spans(look: Look) -> frozenset[int]:
     return frozenset(node.id for node in look.picture.tree.nodes if node.flags & _ERROR)
 
 
-def next_line(look: Look, rows: Collection[int], *, is_back: bool) -> int | None:
-    """Return the next visible line with one of these spans, going round at the end."""
-    if not rows:
+def next_row(look: Look, spans: Collection[int], *, is_back: bool) -> int | None:
+    """Return the next row with one of these spans, going round at the end.
+
+    Rows inside shut groups count, as choosing one opens its group; those that a filter leaves out
+    or that are folded away do not.
+    """
+    if not spans:
         return None
     arrangement, nodes = look.arrangement, look.picture.tree.nodes
-    lines = [
-        line
-        for line, row in enumerate(arrangement.rows)
-        if line not in arrangement.groups and nodes[row].id in rows
-    ]
-    if not lines:
+    rows: list[int] = []
+    for line, row in enumerate(arrangement.rows):
+        group = arrangement.groups.get(line)
+        inside = range(row, row + 1) if group is None else range(row, group.end)
+        if group is None or group.is_shut:
+            rows += [one for one in inside if nodes[one].id in spans]
+    if not rows:
         return None
-    row = look.selected_row
-    here = None if row is None else arrangement.line_showing(row)
+    here = look.selected_row
     if is_back:
-        before = [line for line in lines if here is not None and line < here]
-        return before[-1] if before else lines[-1]
-    return next((line for line in lines if here is None or line > here), lines[0])
+        before = [row for row in rows if here is not None and row < here]
+        return before[-1] if before else rows[-1]
+    return next((row for row in rows if here is None or row > here), rows[0])
 
 
 router = APIRouter()
 
 
+_PANE_AT_ONCE = 1_000  # steps of a run whose page comes with the pane it opens with
 _A_YEAR_S = 365 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """Everything run.html and its partials read; of the three views one is set."""
+    """Everything run.html and its partials read; of the four views one is set."""
 
     head: RunHead
     state: RunPageState
@@ -362,11 +372,14 @@ class RunPage:
     tree: TreeView | None
     conversation: ConversationReading | None
     log: _LogView | None
+    graph: GraphView | None
     step: Pane | None
+    step_href: str | None  # where the pane comes from, when it is not here yet
     live_href: str | None
     memory: MemoryPanel | None
     claims: evaluating.ClaimPanel | None
     annotations: annotating.AnnotationPanel
+    breaks: BreaksNote
 
 
 @router.get("/runs/{run_id}")
@@ -378,7 +391,10 @@ def run(request: Request, site: SiteDep, run_id: str) -> Response:
         if found.run_id != run_id:
             query = f"?{request.url.query}" if request.url.query else ""
             return RedirectResponse(f"/runs/{found.run_id}{query}", 303)
-        page = _page(_look(site, connection, found, state, now_ns), request.query_params)
+        look = _look(site, connection, found, state, now_ns)
+        if state.view == "tree" and state.span is None and not state.closed:
+            look = replace(look, state=replace(state, at=look.opening()))
+        page = _page(look, request.query_params)
     return site.renderer.page(request, "run.html", here="runs", page=page)
 
 
@@ -421,6 +437,20 @@ def minimap(request: Request, site: SiteDep, run_id: str, v: int = 0) -> Respons
     )
 
 
+@router.get("/fragments/runs/{run_id}/breaks")
+def breaks(request: Request, site: SiteDep, run_id: str) -> Response:
+    """Find the cache breaks of a run with many calls; the tree then shows them, too."""
+    with _looking(site, run_id, RunPageState()) as look:
+        find_breaks(look.connection, look.shown, look.run)
+        note = look.breaks_note
+    return site.renderer.fragment(
+        request,
+        "run/_breaks.html",
+        page={"breaks": note},
+        headers={"HX-Trigger": "run-marks"} if note.count else {},
+    )
+
+
 @router.get("/fragments/runs/{run_id}/jump")
 def jump(
     request: Request, site: SiteDep, run_id: str, to: str = "error", back: int = 0
@@ -429,11 +459,13 @@ def jump(
     state = parse_state(request.query_params)
     with _looking(site, run_id, state) as look:
         matches = look.matches if to == "match" else failed_spans(look)
-        line = next_line(look, matches, is_back=bool(back))
-    if line is None:
-        return JSONResponse({"line": None, "key": None})
-    node = look.picture.tree.nodes[look.arrangement.rows[line]]
-    return JSONResponse({"line": line, "key": span_key(node)})
+        row = next_row(look, matches, is_back=bool(back))
+        if row is None:
+            return JSONResponse({"line": None, "key": None})
+        key = span_key(look.picture.tree.nodes[row])
+        there = replace(look, state=state.but(span=key))  # what holds it is open there
+        line = there.arrangement.line_showing(row)
+    return JSONResponse({"line": line, "key": key})
 
 
 @router.get("/live/runs/{run_id}", response_class=EventSourceResponse)
@@ -486,7 +518,7 @@ def _looking(site: Site, run_id: str, state: RunPageState) -> Iterator[Look]:
 
 def _page(look: Look, query: Mapping[str, str], *, with_step: bool = True) -> RunPage:
     connection, found, state, now_ns = look.connection, look.run, look.state, look.now_ns
-    tree = conversation = log = None
+    tree = conversation = log = graph = None
     why = ""
     if state.view == "tree":
         tree = tree_view(look)
@@ -494,10 +526,15 @@ def _page(look: Look, query: Mapping[str, str], *, with_step: bool = True) -> Ru
     elif state.view == "conversation":
         conversation = conversation_view(look)
         text = conversation.summary
+    elif state.view == "graph":
+        graph = graph_view(look)
+        text = graph.summary
     else:
         log = log_view(look)
         text = log.summary
     here = look.address(first=state.first)
+    # In a long run the pane reads thousands of calls: the tree does not wait for it.
+    is_late = state.at is not None and len(look.picture.tree) > _PANE_AT_ONCE
     return RunPage(
         head=run_head(
             found,
@@ -518,11 +555,16 @@ def _page(look: Look, query: Mapping[str, str], *, with_step: bool = True) -> Ru
         tree=tree,
         conversation=conversation,
         log=log,
-        step=_pane(look, query) if with_step else None,
+        graph=graph,
+        step=_pane(look, query) if with_step and not is_late else None,
+        step_href=f"{look.fragments}/step?{look.state.but(span=state.at).query()}"
+        if is_late
+        else None,
         live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}&v={found.version}",
         memory=panel_of_run(connection, found.run_id, now_ns=now_ns),
         claims=evaluating.panel_of_run(connection, found.run_id),
         annotations=annotating.panel_of_run(connection, found.run_id, back=here),
+        breaks=look.breaks_note,
     )
 
 
@@ -542,8 +584,8 @@ def _pane(look: Look, query: Mapping[str, str]) -> Pane | None:
         step,
         tab=look.state.tab,
         around=Around(
-            address=f"{look.path}?{look.state.but(tab=TABS[0]).query()}&",
-            close_href=look.address(span=None),
+            address=f"{look.path}?{look.state.but(tab=TABS[0], span=span_key(node)).query()}&",
+            close_href=look.address(span=None, closed=True),
             previous_href=_neighbour(look, line, -1),
             next_href=_neighbour(look, line, 1),
         ),

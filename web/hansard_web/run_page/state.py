@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 
 from hansard_web.ui.format import natural
 
-View = Literal["tree", "conversation", "log"]
+View = Literal["tree", "conversation", "log", "graph"]
 
-VIEWS: Final[tuple[View, ...]] = ("tree", "conversation", "log")
+VIEWS: Final[tuple[View, ...]] = ("tree", "conversation", "log", "graph")
 TABS: Final = ("conversation", "context", "io", "attributes", "events", "raw")
 LINES: Final = ("steps", "events", "logs")
 WINDOW_ROWS: Final = 200
@@ -52,6 +52,8 @@ class RunPageState:
 
     view: View = "tree"
     span: str | None = None  # of the selected step; ".server" names the SERVER half
+    at: str | None = None  # where the page opened by itself; not in its address
+    closed: bool = False  # the pane was closed: nothing opens by itself
     tab: str = TABS[0]
     from_ns: int | None = None
     to_ns: int | None = None
@@ -72,12 +74,13 @@ class RunPageState:
         return [
             ("view", "" if self.view == "tree" else self.view),
             ("span", self.span or ""),
+            ("closed", "1" if self.closed and not self.span else ""),
             ("tab", "" if self.tab == TABS[0] else self.tab),
             ("from", "" if self.from_ns is None else str(self.from_ns)),
             ("to", "" if self.to_ns is None else str(self.to_ns)),
             ("q", self.find),
             ("shut", str(self.shut)),
-            ("open", ".".join(sorted(self.repeats.spans)) if self.group else ""),
+            ("open", ".".join(sorted(self.repeats.spans))),
             ("errors", "1" if self.errors else ""),
             ("critical", "1" if self.critical else ""),
             ("group", "1" if self.group else ""),
@@ -104,7 +107,9 @@ def parse_state(query: Mapping[str, str]) -> RunPageState:
     view: View = next((view for view in VIEWS if view == query.get("view")), "tree")
     return RunPageState(
         view=view,
-        span=_span(query.get("span", "")),
+        span=(span := _span(query.get("span") or query.get("step", ""))),
+        at=_span(query.get("at", "")),
+        closed=query.get("closed") == "1" and span is None,
         tab=query["tab"] if query.get("tab") in TABS else TABS[0],
         from_ns=start,
         to_ns=end,

@@ -6,19 +6,23 @@ no style attribute and the client no arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import apsw
 
+from hansard_collector.derived_context.context import RunBreaks
 from hansard_store.runs.details import EventTime, find_steps, list_event_times, step_kinds
 from hansard_store.runs.queries import RunItem
+from hansard_store.steps.cycles import Cycle, find_cycles
 from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import StepSkeleton, steps_by_number
-from hansard_store.steps.tree import TreeMark
+from hansard_store.steps.tree import Tree, TreeMark
+from hansard_store.steps.usage_sums import SubtreeUsage, UsageBelow
 from hansard_web.run_page.arrangement import Arrangement, Hidden, arrange, with_ancestors
+from hansard_web.run_page.cache_breaks import AT_ONCE, BreaksNote, known_breaks
 from hansard_web.run_page.geometry import (
     TINY_PCT,
     Picture,
@@ -29,7 +33,19 @@ from hansard_web.run_page.geometry import (
     span_key,
     ticks,
 )
+from hansard_web.run_page.marks import (
+    Facts,
+    RowMark,
+    Wait,
+    break_mark,
+    decided,
+    facts_of,
+    memory_marks,
+    subject_of,
+    waits_of_run,
+)
 from hansard_web.run_page.state import WINDOW_ROWS, RunPageState, address_of
+from hansard_web.steps.names import step_title
 from hansard_web.ui.format import WAITS, duration, plural
 
 _ERROR = int(SpanFlag.ERROR)  # a plain int: see geometry.py
@@ -37,6 +53,9 @@ SEND_ALL = 300  # rows below which there is no windowing
 _MOST_EVENTS = 4_000  # dots in one window
 DEEPEST = 24  # levels of indent that the stylesheet has
 _LONGEST_NAME = 200  # characters in a row; the pane has the whole
+_LONGEST_LOOP_NAME = 40
+_ANY_SPAN = "f" * 16  # stands for a span in an address that many rows share
+_MOST_WAITS = 3  # of one step, said in its row
 
 
 @dataclass(frozen=True)
@@ -101,26 +120,44 @@ class Look:
         """The visible lines; cached per state, as scrolling needs them again and again."""
         state, tree = self.state, self.picture.tree
         zoom = (state.from_ns, state.to_ns)
-        layout = (state.shut, state.errors, state.critical, state.group, state.repeats, zoom)
-        if layout == (RunPageState().shut, False, False, False, state.repeats, (None, None)):
+        layout = (state.shut, state.errors, state.critical, state.group, zoom)
+        plain = layout == (RunPageState().shut, False, False, False, (None, None))
+        if plain and not self.shown.loops:
             return Arrangement(range(len(tree)), tree.depths, {}, Hidden())
         if self.is_running and (state.critical or zoom != (None, None)):
             return self._arranged()  # what is open moves with the clock
-        return self.shown.arrangements.get(layout, self._arranged)
+        return self.shown.arrangements.get((layout, state.repeats, self.chosen_row), self._arranged)
 
     def _arranged(self) -> Arrangement:
         state, tree = self.state, self.picture.tree
-        kinds = None
-        if state.group:
-            by_span = step_kinds(self.connection, bytes.fromhex(self.run.run_id))
-            kinds = [by_span.get(node.id) for node in tree.nodes]
+        only = self._kept_rows()
+        cycles, loops = self._cycles(only)
         return arrange(
             tree,
             is_shut=lambda row: state.shut.is_shut(span_key(tree.nodes[row])),
-            only=self._kept_rows(),
-            kinds=kinds,
-            is_group_shut=lambda row: state.repeats.is_shut(span_key(tree.nodes[row])),
+            only=only,
+            cycles=cycles,
+            loops=loops,
+            is_group_shut=self._is_group_shut,
         )
+
+    def _cycles(self, only: set[int] | None) -> tuple[Mapping[int, Cycle], Set[int]]:
+        """Return what is grouped, and which of it are loops: they are, unless a filter is on."""
+        loops = self.shown.loops
+        if not self.state.group:
+            return (loops if only is None else {}), loops.keys()
+        by_span = step_kinds(self.connection, bytes.fromhex(self.run.run_id))
+        kinds = [by_span.get(node.id) for node in self.picture.tree.nodes]
+        cycles = find_cycles(self.picture.tree, kinds, only=only)
+        return cycles, {first for first in cycles if cycles[first] == loops.get(first)}
+
+    def _is_group_shut(self, cycle: Cycle) -> bool:
+        """A group is open when it was opened, or when the chosen step is in it."""
+        row, tree = self.chosen_row, self.picture.tree
+        last = cycle.members[-1]
+        if row is not None and cycle.members[0] <= row < last + tree.sizes[last]:
+            return False
+        return self.state.repeats.is_shut(span_key(tree.nodes[cycle.members[0]]))
 
     def _kept_rows(self) -> set[int] | None:
         """Return the rows that every filter keeps, ancestors included; None without a filter."""
@@ -140,10 +177,63 @@ class Look:
     def times(self, row: int) -> Span:
         return self.picture.times(row, self.until_ns)
 
+    @cached_property
+    def waits(self) -> Mapping[str, Sequence[Wait]]:
+        """When steps waited for people, by step id."""
+        return waits_of_run(self.connection, self.run.run_id)
+
+    @property
+    def sums(self) -> SubtreeUsage:
+        """The counted usage of the run, by row."""
+        return self.shown.sums(self.connection)
+
+    @property
+    def breaks(self) -> RunBreaks | None:
+        """The cache breaks of the run; None while nothing found them: see `cache_breaks.py`."""
+        return known_breaks(self.connection, self.shown, self.run)
+
+    @cached_property
+    def breaks_note(self) -> BreaksNote:
+        """What the head says of the cache breaks."""
+        breaks = self.breaks
+        if breaks is None:
+            is_pending = self.run.model_calls > AT_ONCE and not self.shown.readings.has("breaks")
+            query = f"v={self.shown.tree.version}"
+            return BreaksNote(pending_href=f"{self.fragments}/breaks?{query}" if is_pending else "")
+        if not breaks.breaks:
+            return BreaksNote()
+        worst = max(breaks.lost_by_span, key=lambda span: breaks.lost_by_span[span])
+        row = self.picture.tree.row_of(worst)
+        key = None if row is None else span_key(self.picture.tree.nodes[row])
+        return BreaksNote(
+            count=breaks.breaks,
+            lost_tokens=breaks.lost_tokens,
+            href=self.address(span=key, tab="context"),
+            why="The prompt of these calls changed before its end, so the provider's cache could "
+            "not be used behind it; tokens are estimates. Opens the call that paid most again",
+        )
+
+    @cached_property
+    def broken(self) -> Mapping[int, int]:
+        """The tokens that calls paid again, by span.id."""
+        return self.breaks.lost_by_span if self.breaks is not None else {}
+
+    @property
+    def chosen_row(self) -> int | None:
+        """The row of the step that the address names."""
+        return None if self.state.span is None else self.picture.row_of(self.state.span)
+
     @property
     def selected_row(self) -> int | None:
-        """The row of the selected step in the tree."""
-        return None if self.state.span is None else self.picture.row_of(self.state.span)
+        """The row of the step that the pane shows: the chosen one, else where the page opened."""
+        if self.state.span is None and self.state.at is not None:
+            return self.picture.row_of(self.state.at)
+        return self.chosen_row
+
+    def opening(self) -> str | None:
+        """Return the step that a page opens on when its address names none."""
+        row = self.shown.opening_row
+        return None if row is None else span_key(self.picture.tree.nodes[row])
 
     def address(self, **changes: Any) -> str:
         """Return the address of this page with some of its state changed."""
@@ -156,9 +246,29 @@ class Look:
             self.address(first=first + size) if first + size < total else None,
         )
 
+    def span_address(self, key: str) -> str:
+        """Return the address with a step selected; of 200 rows in a fifth of the time."""
+        return self._span_template.replace(f"span={_ANY_SPAN}", f"span={key}")
+
+    @cached_property
+    def _span_template(self) -> str:
+        return self.address(span=_ANY_SPAN)
+
+    def zoom_address(self, from_ns: int, to_ns: int) -> str:
+        """Return the address with the shown stretch of time narrowed."""
+        return self._zoom_template.replace("from=1&to=2", f"from={from_ns}&to={to_ns}")
+
+    @cached_property
+    def _zoom_template(self) -> str:
+        return self.address(from_ns=1, to_ns=2)
+
+    def row_address(self, row: int) -> str:
+        """Return the address with the step of a row selected."""
+        return self.span_address(span_key(self.picture.tree.nodes[row]))
+
     def line_address(self, line: int) -> str:
         """Return the address with the step of a visible line selected."""
-        return self.address(span=span_key(self.picture.tree.nodes[self.arrangement.rows[line]]))
+        return self.row_address(self.arrangement.rows[line])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +330,9 @@ class WaterRow:
     indent: int
     role: str
     title: str
+    name: str  # of the span, as sent
+    chip: str  # of a loop: what repeats
+    times: int  # of a group
     sub: str
     href: str  # the page with this step selected
     toggle_href: str | None  # None: nothing to open or shut
@@ -230,8 +343,7 @@ class WaterRow:
     is_match: bool
     status: str
     marks: tuple[RowMark, ...]
-    tokens_in: int | None
-    cost_usd_nano: int | None
+    usage: RowUsage
     start_ns: int | None  # after the start of the run
     duration: str
     bar: _Bar
@@ -239,12 +351,14 @@ class WaterRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RowMark:
-    """Something odd about a step: an icon with its word."""
+class RowUsage:
+    """The figures of a row; of a step with others below it the sums of what is counted there."""
 
-    icon: str
-    text: str
-    is_error: bool = False
+    input: int | None = None
+    cached: int | None = None
+    output: int | None = None
+    cost_usd_nano: int | None = None
+    why: str = ""  # title of the figures where they are sums
 
 
 def tree_view(look: Look) -> TreeView:
@@ -254,11 +368,12 @@ def tree_view(look: Look) -> TreeView:
     first, count = _window(look)
     lines = range(first, min(first + count, total))
     nodes = look.picture.tree.nodes
-    spans = [nodes[arrangement.rows[line]].id for line in lines]
+    spans = [nodes[row].id for line in lines for row in _told_rows(arrangement, line)]
     steps = steps_by_number(look.connection, spans, now_ns=look.now_ns)
     with_events = [span for span, step in steps.items() if step.flags & SpanFlag.HAS_EVENTS]
     events = list_event_times(look.connection, with_events, limit=_MOST_EVENTS)
-    rows = _water_rows(look, events, lines, steps)
+    about = facts_of(look.connection, look.run.run_id, list(steps.values()), look.waits)
+    rows = _water_rows(look, events, lines, steps, about)
     origin_ns = look.whole.start_ns
     now_pct = _now_pct(look)
     query = state.but(span=None, first=None).query()
@@ -283,6 +398,14 @@ def tree_view(look: Look) -> TreeView:
     )
 
 
+def _told_rows(arrangement: Arrangement, line: int) -> Sequence[int]:
+    """Return the rows whose steps a line shows: of a group one time round."""
+    group = arrangement.groups.get(line)
+    if group is None:
+        return (arrangement.rows[line],)
+    return group.members[: group.cycle.period]
+
+
 def _window(look: Look) -> tuple[int, int]:
     """Return the first line and how many: around the selected step when none is named.
 
@@ -295,7 +418,7 @@ def _window(look: Look) -> tuple[int, int]:
     if first is None:
         row = look.selected_row
         line = None if row is None else look.arrangement.line_showing(row)
-        first = 0 if line is None else line - WINDOW_ROWS * 2 // 5
+        first = 0 if line is None else min(line - WINDOW_ROWS * 2 // 5, total - WINDOW_ROWS)
     return min(max(first, 0), max(total - 1, 0)), WINDOW_ROWS
 
 
@@ -338,6 +461,7 @@ def _water_rows(
     events: Mapping[int, Sequence[EventTime]],
     lines: Sequence[int],
     steps: Mapping[int, StepSkeleton],
+    about: Facts,
 ) -> list[WaterRow]:
     """Return the given lines; one whose span was deleted meanwhile is left out.
 
@@ -349,13 +473,15 @@ def _water_rows(
         if step is None:
             continue
         if line in look.arrangement.groups:
-            rows.append(_group_row(look, line, step))
+            rows.append(_group_row(look, line, step, steps))
         else:
-            rows.append(_step_row(look, line, step, events.get(step.id, ())))
+            rows.append(_step_row(look, line, step, events.get(step.id, ()), about))
     return rows
 
 
-def _step_row(look: Look, line: int, step: StepSkeleton, events: Sequence[EventTime]) -> WaterRow:
+def _step_row(
+    look: Look, line: int, step: StepSkeleton, events: Sequence[EventTime], about: Facts
+) -> WaterRow:
     tree, row = look.picture.tree, look.arrangement.rows[line]
     node, state = tree.nodes[row], look.state
     key = span_key(node)
@@ -363,69 +489,138 @@ def _step_row(look: Look, line: int, step: StepSkeleton, events: Sequence[EventT
     has_children = tree.has_children(row)
     is_shut = has_children and state.shut.is_shut(key)
     times = look.times(row)
-    orphan = bool(tree.marks[row] & (TreeMark.ORPHAN | TreeMark.LOOP))
-    marks = _marks(step, tree.marks[row])
-    odd = [mark.text for mark in marks if not mark.is_error]
+    waits = about.waits.get(step.step_id, ())
+    marks = [*_marks(step, tree.marks[row]), *memory_marks(step, about), *_break(look, row, key)]
+    odd = [mark.text for mark in marks if not mark.is_error and not mark.tone]
+    said = ", ".join(wait.text for wait in waits[-_MOST_WAITS:]) or decided(step, about)
     return WaterRow(
         key=key,
         line=line,
         level=depth + 1,
         indent=min(depth, DEEPEST),
         role=step.role,
-        title=step.name[:_LONGEST_NAME],
-        sub=step.summary or ", ".join(odd),
-        href=look.address(span=key),
+        title=_title(step, about),
+        name=step.span_name[:_LONGEST_NAME],
+        chip="",
+        times=1,
+        sub=" · ".join(part for part in (said, step.summary or "") if part) or ", ".join(odd),
+        href=look.span_address(key),
         toggle_href=look.address(shut=state.shut.toggled(key)) if has_children else None,
         is_open=has_children and not is_shut,
         is_group=False,
-        is_orphan=orphan,
-        is_selected=key == state.span,
+        is_orphan=bool(tree.marks[row] & (TreeMark.ORPHAN | TreeMark.LOOP)),
+        is_selected=row == look.selected_row,
         is_match=node.id in look.matches,
         status=step.status,
-        marks=marks,
-        tokens_in=step.tokens.input if step.tokens else None,
-        cost_usd_nano=step.cost_usd_nano,
+        marks=tuple(marks),
+        usage=_usage(look, row, step),
         start_ns=None if step.start_ns is None else step.start_ns - look.whole.start_ns,
         duration=_duration(step, times),
-        bar=_bar(look, row, step, events),
+        bar=_bar(look, row, step, events, waits),
         zoom_href=_zoom(look, times),
     )
 
 
-def _group_row(look: Look, line: int, step: StepSkeleton) -> WaterRow:
+def _title(step: StepSkeleton, about: Facts) -> str:
+    """Return the name of a step; a policy check is named after the tool it is about."""
+    subject = subject_of(step, about) if step.role == "policy" else ""
+    return f"check {subject}" if subject else step_title(step)[:_LONGEST_NAME]
+
+
+def _usage(look: Look, row: int, step: StepSkeleton) -> RowUsage:
+    """Return the figures of a step: its own, or where others stand below it the sums of all."""
+    if not look.picture.tree.has_children(row):
+        tokens = step.tokens
+        return RowUsage(
+            input=tokens.input if tokens else None,
+            cached=tokens.cache_read if tokens else None,
+            output=tokens.output if tokens else None,
+            cost_usd_nano=step.cost_usd_nano,
+        )
+    return _sum(look.sums.below(row))
+
+
+def _sum(below: UsageBelow | None) -> RowUsage:
+    if below is None:
+        return RowUsage()
+    tokens = below.tokens
+    return RowUsage(
+        input=tokens.input if tokens else None,
+        cached=tokens.cache_read if tokens else None,
+        output=tokens.output if tokens else None,
+        cost_usd_nano=below.cost_usd_nano,
+        why=f"Sum of {plural(below.calls, 'model call')}" if below.calls else "As its sender sums",
+    )
+
+
+def _break(look: Look, row: int, key: str) -> list[RowMark]:
+    lost = look.broken.get(look.picture.tree.nodes[row].id)
+    return [] if lost is None else [break_mark(lost, look.address(span=key, tab="context"))]
+
+
+def _group_row(
+    look: Look, line: int, step: StepSkeleton, steps: Mapping[int, StepSkeleton]
+) -> WaterRow:
     tree = look.picture.tree
     group = look.arrangement.groups[line]
-    key = span_key(tree.nodes[group.members[0]])
-    spans = [look.times(row) for row in group.members]
-    failed = sum(bool(tree.nodes[row].flags & SpanFlag.ERROR) for row in group.members)
+    cycle = group.cycle
+    key = span_key(tree.nodes[cycle.members[0]])
+    spans = [look.times(row) for row in cycle.members]
+    failed = sum(bool(tree.nodes[row].flags & _ERROR) for row in range(cycle.members[0], group.end))
     in_all = duration(sum(span.length_ns for span in spans))
-    together = f"{plural(len(group.members), 'step')}, {in_all} in all"
+    together = f"{plural(group.end - cycle.members[0], 'step')}, {in_all} in all"
     depth = look.arrangement.depths[line]
     whole = Span(min(one.start_ns for one in spans), max(one.end_ns for one in spans))
+    names = [
+        step_title(found)[:_LONGEST_NAME]
+        for row in cycle.members[: cycle.period]
+        if (found := steps.get(tree.nodes[row].id)) is not None
+    ]
+    what = ", ".join(dict.fromkeys(names)) or step_title(step)[:_LONGEST_NAME]
+    chosen = look.selected_row
     return WaterRow(
         key=f"g{key}",
         line=line,
         level=depth + 1,
         indent=min(depth, DEEPEST),
         role=step.role,
-        title=f"{step.name[:_LONGEST_NAME]} × {len(group.members)}",
+        title=what if group.is_loop else f"{what} × {cycle.times}",
+        name=step.span_name[:_LONGEST_NAME],
+        chip=_loop_text(tree, cycle, steps) if group.is_loop else "",
+        times=cycle.times,
         sub=f"{together}, {failed} failed" if failed else together,
-        href=look.address(span=key),
+        href=look.span_address(key),
         toggle_href=look.address(repeats=look.state.repeats.toggled(key)),
         is_open=not group.is_shut,
         is_group=True,
         is_orphan=False,
-        is_selected=False,
-        is_match=any(tree.nodes[row].id in look.matches for row in group.members),
+        is_selected=group.is_shut and chosen is not None and cycle.members[0] <= chosen < group.end,
+        is_match=any(
+            tree.nodes[row].id in look.matches for row in range(cycle.members[0], group.end)
+        ),
         status="error" if failed else "ok",
         marks=(RowMark("error", f"{failed} failed", is_error=True),) if failed else (),
-        tokens_in=None,
-        cost_usd_nano=None,
+        usage=_sum(look.sums.between(cycle.members[0], group.end)),
         start_ns=whole.start_ns - look.whole.start_ns,
         duration=duration(whole.length_ns),
-        bar=_group_bar(look, group.members, spans, whole),
+        bar=_group_bar(look, cycle.members, spans, whole),
         zoom_href=_zoom(look, whole),
     )
+
+
+def _loop_text(tree: Tree, cycle: Cycle, steps: Mapping[int, StepSkeleton]) -> str:
+    """Return `loop: get_stock ×40, same arguments`: what has arguments, else all of one round."""
+    once = [
+        (tree.nodes[row], steps.get(tree.nodes[row].id)) for row in cycle.members[: cycle.period]
+    ]
+    telling = [
+        step_title(step)[:_LONGEST_LOOP_NAME]
+        for node, step in once
+        if step is not None and (node.likeness or 0) & 1
+    ]
+    every = [step_title(step)[:_LONGEST_LOOP_NAME] for _, step in once if step is not None]
+    names = ", ".join(dict.fromkeys(telling or every))
+    return f"loop: {names} ×{cycle.times}, same arguments"
 
 
 def _duration(step: StepSkeleton, times: Span) -> str:
@@ -466,13 +661,19 @@ def _zoom(look: Look, times: Span) -> str | None:
     air = max(times.length_ns // 20, 1)
     origin_ns = look.whole.start_ns
     start = max(times.start_ns - air - origin_ns, 0)
-    return look.address(from_ns=start, to_ns=times.end_ns + air - origin_ns)
+    return look.zoom_address(start, times.end_ns + air - origin_ns)
 
 
 # ------------------------------------------------------------------------------ bars
 
 
-def _bar(look: Look, row: int, step: StepSkeleton, events: Sequence[EventTime]) -> _Bar:
+def _bar(
+    look: Look,
+    row: int,
+    step: StepSkeleton,
+    events: Sequence[EventTime],
+    waits: Sequence[Wait],
+) -> _Bar:
     scale, times = look.scale, look.times(row)
     if not scale.overlaps(times):
         return _outside(scale, times)
@@ -484,9 +685,12 @@ def _bar(look: Look, row: int, step: StepSkeleton, events: Sequence[EventTime]) 
     else:
         rects = [_rect(scale, times, "err-total" if failed else "total")]
         css = "err" if failed else "self"
-        own = look.picture.own_time(row, look.until_ns) or ((times.start_ns, times.start_ns),)
-        pieces = (Span(*piece) for piece in own)
-        rects += [_rect(scale, one, css) for one in pieces if scale.overlaps(one)]
+        own = look.picture.drawn_own_time(row, look.until_ns, scale)
+        if not own and look.picture.own_time(row, look.until_ns) == ():
+            own = [Span(times.start_ns, times.start_ns)]
+        rects += [_rect(scale, one, css) for one in own if scale.overlaps(one)]
+    held = (Span(wait.start_ns, wait.end_ns or look.until_ns) for wait in waits)
+    rects += [_rect(scale, one, "human") for one in held if scale.overlaps(one)]
     is_open = step.end_ns is None and step.status in ("open", "no_end", "blocked")
     return _Bar(
         rects=tuple(rects),

@@ -33,13 +33,17 @@ from hansard_store.steps.queries import (
     tree_rows,
 )
 from hansard_store.steps.tree import TreeMark
+from hansard_store.steps.usage_sums import SubtreeUsage
 from hansard_web.api.bodies import (
     ModelUse,
     RunLinks,
     RunNote,
     RunTotals,
     StepItem,
+    cache_breaks_body,
+    graph_body,
     link_body,
+    loop_bodies,
     row_body,
     run_body,
     skeleton_body,
@@ -48,6 +52,7 @@ from hansard_web.api.bodies import (
 from hansard_web.api.parameters import Cursor, one_of, read_limit, read_run_filter
 from hansard_web.api.router import ApiResponse, NounRouter
 from hansard_web.app.site import SiteDep
+from hansard_web.run_page.cache_breaks import find_breaks
 from hansard_web.runs.export import FORMATS, JSON, LINES, PROTOBUF, open_export, open_raw
 from hansard_web.runs.records import by_start, run_record, step_records
 
@@ -118,12 +123,16 @@ def one_run(site: SiteDep, run_id: str) -> ApiResponse:
     now_ns = time.time_ns()
     with site.readers.read() as connection:
         run = get_run(connection, run_id, now_ns=now_ns)
-        tree = site.pictures.tree(connection, run.run_id)
+        shown = site.pictures.get(connection, run.run_id)
+        tree = shown.tree
+        breaks = find_breaks(connection, shown, run)
         return ApiResponse(
             {
                 **run_body(run),
+                "loops": loop_bodies(connection, tree, shown.loops, now_ns=now_ns),
+                "cache_breaks": cache_breaks_body(breaks, tree),
                 "totals": _totals(connection, run, tree),
-                "roots": _roots(connection, tree, now_ns=now_ns),
+                "roots": _roots(connection, tree, shown.sums(connection), now_ns=now_ns),
                 "links": _links(connection, tree, now_ns=now_ns),
                 "notes": _notes(run, tree),
                 "annotations": standing_json(
@@ -140,15 +149,25 @@ def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None)
     `after` takes `next_cursor`. When the run has changed since, the answer is 409 `cursor_stale`.
     """
     with site.readers.read() as connection:
-        tree = site.pictures.tree(connection, run_id)
+        shown = site.pictures.get(connection, run_id)
+        tree, sums = shown.tree, shown.sums(connection)
         first = _first_row(tree, after) if after else 0
         window = tree.tree.window(first=first, count=limit)
         rows = tree_rows(connection, tree, window, now_ns=time.time_ns())
     end, total = window.stop, len(tree.tree)
     cursor = encode_cursor("steps", tree.run, tree.version, end) if end < total else None
     return ApiResponse(
-        {"items": [row_body(row) for row in rows], "next_cursor": cursor, "total": total}
+        {"items": [row_body(row, sums) for row in rows], "next_cursor": cursor, "total": total}
     )
+
+
+@router.get("/v1/runs/{run_id}/graph", "api.bodies.RunGraph")
+def graph_of_run(site: SiteDep, run_id: str) -> ApiResponse:
+    """Show who called what in a run: agents, tools and models, with calls, errors and cost."""
+    with site.readers.read() as connection:
+        shown = site.pictures.get(connection, run_id)
+        graph = shown.graph(connection)
+    return ApiResponse(graph_body(graph, shown.tree))
 
 
 @router.get("/v1/runs/{run_id}/record", "api.bodies.RunAndSteps")
@@ -238,9 +257,11 @@ def _totals(connection: apsw.Connection, run: RunItem, tree: RunTree) -> RunTota
     )
 
 
-def _roots(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> list[StepItem]:
+def _roots(
+    connection: apsw.Connection, tree: RunTree, sums: SubtreeUsage, *, now_ns: int
+) -> list[StepItem]:
     tops = [row for row, depth in enumerate(tree.tree.depths) if depth == 0][:_MOST_ROOTS]
-    return [row_body(row) for row in tree_rows(connection, tree, tops, now_ns=now_ns)]
+    return [row_body(row, sums) for row in tree_rows(connection, tree, tops, now_ns=now_ns)]
 
 
 def _links(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> RunLinks:

@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 import click
 
+from hansard_collector.derived_context.context import run_breaks
 from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError, NotFoundError
 from hansard_store.database.readers import data_version
 from hansard_store.maintenance.deletion import delete_run, pin_run
@@ -31,9 +32,20 @@ from hansard_store.runs.queries import (
 from hansard_store.runs.status import TokenSums
 from hansard_store.runs.users import user_traces
 from hansard_store.runs.values import VALUE_KEYS, filter_values
+from hansard_store.steps.agent_graph import agent_graph
+from hansard_store.steps.cycles import find_loops
 from hansard_store.steps.queries import RunTree, TreeRow, get_tree, tree_rows
+from hansard_store.steps.usage_sums import usage_sums
 from hansard_web.annotations.labels import score_chips
-from hansard_web.api.bodies import row_body, run_body
+from hansard_web.api.bodies import (
+    CacheBreaks,
+    LoopBody,
+    cache_breaks_body,
+    graph_body,
+    loop_bodies,
+    row_body,
+    run_body,
+)
 from hansard_web.api.queries import limit_of, run_filter_of
 from hansard_web.app.readers import Readers
 from hansard_web.cli.base import (
@@ -63,6 +75,7 @@ from hansard_web.ui import format as fmt
 
 _MOST_STEPS = 2_000  # printed; a run may have a million
 _POLL_S = 0.25
+_MOST_LOOPS = 5  # named; --json has all
 _MOST_CHANGES = 500  # changes read at once
 
 
@@ -175,14 +188,68 @@ def show(*, run_id: str, data: str | None, as_json: bool) -> None:
         window = tree.tree.window(first=0, count=_MOST_STEPS)
         steps = tree_rows(connection, tree, window, now_ns=now_ns)
         ids = _short_ids(connection, tree, steps)
+        sums = usage_sums(connection, run.id, tree.tree)
+        loops = loop_bodies(connection, tree, find_loops(tree.tree), now_ns=now_ns)
+        breaks = cache_breaks_body(run_breaks(connection, run.id), tree)
     if as_json:
-        print_json({**run_body(run), "steps": [row_body(step) for step in steps]})
+        print_json(
+            {
+                **run_body(run),
+                "loops": loops,
+                "cache_breaks": breaks,
+                "steps": [row_body(step, sums) for step in steps],
+            }
+        )
     else:
-        _print_run(run)
+        _print_run(run, loops, breaks)
         click.echo()
         _print_steps(steps, ids)
     if (more := len(tree.tree) - len(steps)) > 0:
         click.echo(f"{more:,} more steps; the browser shows all", err=True)
+
+
+@runs.command()
+@click.argument("run_id")
+@setting_options("data")
+@json_option
+def graph(*, run_id: str, data: str | None, as_json: bool) -> None:
+    """Show who called what in a run: agents, tools and models, with calls, errors and cost.
+
+    Example: hansard runs graph 4bf92f35
+    """
+    with reading(data) as connection:
+        run = get_run(connection, run_id, now_ns=time.time_ns())
+        tree = get_tree(connection, run.run_id)
+        sums = usage_sums(connection, run.id, tree.tree)
+        found = agent_graph(connection, run.run_id, tree.tree, sums)
+    if as_json:
+        print_json(graph_body(found, tree))
+        return
+    print_table(
+        (
+            Column("FROM", may_cut=True),
+            Column("TO", may_cut=True),
+            Column("KIND"),
+            Column("CALLS", is_figure=True),
+            Column("FAILED", is_figure=True),
+            Column("TIME", is_figure=True),
+            Column("TOKENS", is_figure=True),
+            Column("COST", is_figure=True),
+        ),
+        (
+            (
+                found.nodes[edge.source].name or run.name,
+                found.nodes[edge.target].name,
+                "hand-off" if edge.kind == "hand-off" else found.nodes[edge.target].kind,
+                fmt.count(edge.part.calls),
+                fmt.count(edge.part.errors) if edge.part.errors else "",
+                fmt.duration(edge.part.duration_ns),
+                fmt.tokens(edge.part.tokens) if edge.part.tokens else "",
+                cost_text(edge.part.cost_usd_nano),
+            )
+            for edge in found.edges
+        ),
+    )
 
 
 @runs.command()
@@ -343,7 +410,7 @@ def print_runs(items: Sequence[RunItem]) -> None:
     )
 
 
-def _print_run(run: RunItem) -> None:
+def _print_run(run: RunItem, loops: Sequence[LoopBody], breaks: CacheBreaks | None) -> None:
     print_facts(
         (
             ("run", run.run_id),
@@ -362,6 +429,8 @@ def _print_run(run: RunItem) -> None:
             ("tool calls", fmt.count(run.tool_calls)),
             ("tokens", tokens_text(run.tokens)),
             ("cost", cost_text(run.cost_usd_nano)),
+            ("loops", "; ".join(_loop_text(one) for one in loops[:_MOST_LOOPS])),
+            ("cache breaks", _breaks_text(breaks)),
             ("tags", ", ".join(run.marks.tags)),
             ("scores", ", ".join(chip.title for chip in score_chips(run.marks))),
             ("pinned", "yes" if run.pinned else ""),
@@ -369,6 +438,18 @@ def _print_run(run: RunItem) -> None:
             ("last output", fmt.shorten(run.last_output or "", 200)),
         )
     )
+
+
+def _loop_text(loop: LoopBody) -> str:
+    names = ", ".join(dict.fromkeys(loop["steps"]))
+    return f"{fmt.shorten(names, 100)} ×{loop['times']}, same arguments"
+
+
+def _breaks_text(breaks: CacheBreaks | None) -> str:
+    if breaks is None or not breaks["breaks"]:
+        return ""
+    lost = fmt.tokens(breaks["lost_tokens"])
+    return f"{fmt.count(breaks['breaks'])}, about {lost} tokens paid again"
 
 
 def _short_ids(connection: apsw.Connection, tree: RunTree, steps: Sequence[TreeRow]) -> list[str]:

@@ -166,4 +166,7 @@ def problem_of(reading: StepReading) -> StepProblem | None:
     kind = error.type if error else None
     status = f", HTTP {error.http_status}" if error and error.http_status else ""
     text = (error.message if error else None) or view.status_message
-    return StepProblem((kind or "Error") + status, text or "The sender gave no message.")
+    kind = kind or "Error"
+    if text and text.startswith(f"{kind}:"):  # some senders put the type before their message
+        text = text[len(kind) + 1 :].strip()
+    return StepProblem(kind + status, text or "The sender gave no message.")

@@ -47,7 +47,7 @@ class ValueAxis:
         return round(of * min(max(value, 0), self.most) / self.most, 2)
 
 
-def value_axis(values: Sequence[float], unit: Unit, *, steps: int = 3) -> ValueAxis:
+def value_axis(values: Sequence[float], unit: Unit, *, steps: int = 4) -> ValueAxis:
     """Return an axis from 0 to a round value that is not below any of these."""
     most = max((value for value in values if math.isfinite(value)), default=0.0)
     if unit == "percent" and most > 60:
@@ -126,7 +126,8 @@ def time_ticks(starts_ns: Sequence[int], end_ns: int) -> tuple[Tick, ...]:
     step_ns = next(
         (one for one in _TIME_STEPS_NS if length_ns / one <= _MOST_TIME_TICKS), _TIME_STEPS_NS[-1]
     )
-    step_ns = max(step_ns, _widest_even(starts_ns))
+    width_ns = starts_ns[1] - first_ns if len(starts_ns) > 1 else length_ns
+    step_ns = max(step_ns, width_ns)
     # Counted from the first midnight, so that steps of days do not hang on the epoch.
     origin_ns = first_ns - first_ns % _DAY_NS
     marks = [start_ns for start_ns in starts_ns if (start_ns - origin_ns) % step_ns == 0]
@@ -134,15 +135,12 @@ def time_ticks(starts_ns: Sequence[int], end_ns: int) -> tuple[Tick, ...]:
     shown = {0, len(marks) // 2, len(marks) - 1} if len(marks) > 3 else set(range(len(marks)))
     labels: dict[str, Tick] = {}
     for place, mark_ns in enumerate(marks):
-        at_pct = round(100 * (mark_ns - first_ns) / length_ns, 2)
+        # Below the middle of its column, which is what a bar or a point stands at.
+        at_pct = round(100 * (mark_ns - first_ns + width_ns / 2) / length_ns, 2)
         label = _time_label(mark_ns, step_ns, length_ns)
         anchor = "start" if at_pct < 3 else "end" if at_pct > 97 else "middle"
         labels.setdefault(label, Tick(at_pct, label, place not in shown, anchor))
     return tuple(labels.values())
-
-
-def _widest_even(starts_ns: Sequence[int]) -> int:
-    return starts_ns[1] - starts_ns[0] if len(starts_ns) > 1 else 0
 
 
 def _time_label(epoch_ns: int, step_ns: int, length_ns: int) -> str:
@@ -159,13 +157,14 @@ def _time_label(epoch_ns: int, step_ns: int, length_ns: int) -> str:
 
 
 def interval_text(start_ns: int, end_ns: int) -> str:
-    """Return what a column stands for: `Nov 28`, `Nov 28, 06:00–07:00`, in UTC."""
+    """Return what a column stands for: `Nov 28`, `Nov 28, 06:00–07:00`; whole days in full. UTC."""
     start = datetime.fromtimestamp(start_ns // _S, UTC)
     end = datetime.fromtimestamp(end_ns // _S, UTC)
     day = f"{start:%b} {start.day}"
     length_ns = end_ns - start_ns
     if start_ns % _DAY_NS == 0 and length_ns % _DAY_NS == 0:
-        return day if length_ns == _DAY_NS else f"{day} – {end:%b} {end.day}"
-    if length_ns <= _DAY_NS:
+        last = datetime.fromtimestamp(end_ns // _S - 1, UTC)
+        return day if length_ns == _DAY_NS else f"{day} – {last:%b} {last.day}"
+    if start.date() == datetime.fromtimestamp(end_ns // _S - 1, UTC).date():
         return f"{day}, {start:%H:%M}–{end:%H:%M}"
     return f"{day}, {start:%H:%M} – {end:%b} {end.day}, {end:%H:%M}"

@@ -7,7 +7,7 @@ stretched to its box; labels stand outside it, so that no letter is stretched.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from hansard_web.ui import format as figures
@@ -24,6 +24,7 @@ from hansard_web.ui.chart_axes import (
 WIDTH: Final = 1000
 HEIGHT: Final = 100
 SERIES_COLOURS: Final = 6  # further series, and those named so, are grey: `other`
+BEFORE: Final = "period before"
 _GAP: Final = 0.22  # of a column, between bars
 _LONGEST_NAME: Final = 60  # characters in a title
 _SPARK_WIDTH: Final = 100
@@ -110,6 +111,7 @@ class Chart:
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
     before: str  # path of the period before, "" without
+    before_name: str
     y_ticks: tuple[Tick, ...]
     x_ticks: tuple[Tick, ...]
     keys: tuple[Key, ...]
@@ -164,11 +166,13 @@ class ChartOf:
         series: Sequence[Series],
         *,
         before: Sequence[float | None] = (),
+        before_of: str = "",
     ) -> Chart:
         """Return a line for each series; a gap where a value is not known."""
         known = [value for one in series for value in _known(one.values)]
         axis = value_axis([*known, *_known(before)], unit)
-        return self._chart(name, title, unit, "lines", series, before, axis=axis, bars=None)
+        drawn = self._chart(name, title, unit, "lines", series, before, axis=axis, bars=None)
+        return replace(drawn, before_name=f"{before_of} {BEFORE}") if before_of else drawn
 
     def _stack(self, series: Sequence[Series], axis: ValueAxis) -> list[tuple[Bar, ...]]:
         width = WIDTH / max(len(self.buckets.starts_ns), 1)
@@ -221,7 +225,7 @@ class ChartOf:
             )
             rows.append(DataRow(label, href, (*texts, *past)))
         lines = () if bars else tuple(_lines(series, axis))
-        heads = [one.name for one in series] + (["period before"] if before else [])
+        heads = [one.name for one in series] + ([BEFORE] if before else [])
         return Chart(
             name=name,
             title=title,
@@ -229,6 +233,7 @@ class ChartOf:
             columns=tuple(columns),
             lines=lines,
             before=path(before, axis),
+            before_name=BEFORE,
             y_ticks=axis.ticks,
             x_ticks=time_ticks(self.buckets.starts_ns, self.buckets.end_ns),
             keys=_keys(series, unit),
@@ -353,7 +358,7 @@ def _title(
         for one, text in zip(series, texts, strict=True)
         if one.values[index] is not None and (one.values[index] or len(series) == 1)
     ]
-    shown += [f"period before: {text}" for text in past if text != "–"]
+    shown += [f"{BEFORE}: {text}" for text in past if text != "–"]
     return "\n".join((label, *(shown or ["nothing"])))
 
 

@@ -22,7 +22,8 @@ _STATUS_WORDS = {
     "awaiting": WAITS,
     "blocked": WAITS,
     "revised": "sent back",
-    "unset": "no error",
+    "unset": "OK",
+    "ok": "OK",
 }
 _DATA_URL: Final = re.compile(
     r"data:([\w.+-]{0,60}/?[\w.+-]{0,80})[^,\s]{0,200}?;base64,[A-Za-z0-9+/_=%-]*", re.ASCII

@@ -26,6 +26,7 @@ class Place:
 
 
 PLACES: Final = (
+    Place("overview", "Overview", "/overview", "o", "cost, latency and errors over time"),
     Place("runs", "Runs", "/", "r", "every run, filtered and compared; traces"),
     Place("errors", "Errors", "/errors", "e", "failed steps by cause; exceptions, issues"),
     Place("conversations", "Conversations", "/conversations", "c", "sessions, threads of runs"),
@@ -33,6 +34,9 @@ PLACES: Final = (
     Place("approvals", "Approvals", "/approvals", "a", "actions that wait for a decision"),
     Place("memory", "Memory", "/memory", "m", "what agents remember"),
     Place("usage", "Usage", "/usage", "u", "tokens and cost by model and agent"),
+    Place(
+        "latency", "Latency", "/latency", "l", "p50 p95 p99 by model, tool and agent", is_more=True
+    ),
     Place("search", "Search", "/search", "s", "words in any message", is_more=True),
     Place("tasks", "Reviews", "/tasks", "t", "recurring issues to decide", is_more=True),
     Place("reports", "Reports", "/reports", "w", "written summaries of a period", is_more=True),

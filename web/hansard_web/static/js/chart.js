@@ -76,6 +76,7 @@ for (const [chart, points] of pointsOf) {
         points[next].setAttribute("tabindex", "0");
         points[next].focus();
       } else if (event.key === "Enter" && from !== null && from !== to) openRange(chart, points, from, to);
+      else if (event.key === "Enter") location.assign(point.href.baseVal);
       else if (event.key === "Escape" && from !== null) select(null, null);
       else return;
       event.preventDefault();

@@ -4,13 +4,15 @@ import { bringIntoView, hasTree, loadWindow } from "./waterfall.js";
 
 export const main = () => document.getElementById("main");
 export const rows = () => [...document.querySelectorAll("#rows > [role=row]")];
+// On narrow screens the step that a page opened with stays hidden until one is chosen.
+export const isAlone = () => main().matches(".run--alone") || (main().matches(".run--opened") && matchMedia("(width < 75rem)").matches);
 export const selected = () => document.querySelector("#rows > [aria-selected=true]");
 
 // A link was rendered with the state of its time; the step and tab chosen since then stay chosen.
 export const current = (href, names) => {
   const url = new URL(href, location.href);
   const here = new URL(location.href).searchParams;
-  for (const name of names) {
+  for (const name of names.includes("span") ? [...names, "closed"] : names) {
     if (here.get(name)) url.searchParams.set(name, here.get(name));
     else url.searchParams.delete(name);
   }
@@ -34,6 +36,11 @@ export const renewPane = () => {
   htmx.ajax("GET", fragment(new URL(location.href), "step"), { target: "#step", swap: "innerHTML" });
 };
 
+const forgetOpening = () => {
+  main().classList.remove("run--opened");
+  delete main().dataset.at;
+};
+
 export const select = (url) => {
   const key = url.searchParams.get("span");
   for (const row of rows()) {
@@ -47,19 +54,23 @@ export const select = (url) => {
     else one.classList.toggle("is-selected", is);
   }
   main().classList.toggle("run--alone", !key);
+  forgetOpening();
   return key ? openPane(url) : close();
 };
 export const selectKey = (key) => {
   const url = new URL(location.href);
   url.searchParams.set("span", key);
+  url.searchParams.delete("closed");
   return select(url);
 };
 export const close = () => {
   const url = new URL(location.href);
   url.searchParams.delete("span");
+  url.searchParams.set("closed", "1");
   history.pushState({ htmx: true }, "", url);
   document.getElementById("step").replaceChildren();
   main().classList.add("run--alone");
+  forgetOpening();
   selected()?.setAttribute("aria-selected", "false");
 };
 export const change = (url) => {
@@ -94,7 +105,7 @@ document.addEventListener("click", (event) => {
     if (row && !row.classList.contains("is-group")) select(current(row.querySelector(".tg-title").href, ["tab"]));
     return;
   }
-  const url = new URL(link.href);
+  const url = new URL(link.getAttribute("href"), location.href); // a link of the graph has an object for an href
   if (!inRun(url)) return;
   if (link.matches(".tg-title") && row.classList.contains("is-group")) {
     event.preventDefault();

@@ -1,6 +1,6 @@
 // The tree by keyboard, and while its run is running. keys.js turns keys into events.
 import { announce } from "./keys.js";
-import { change, close, current, focusRow, fragment, main, renewPane, rows, select, selectKey, selected } from "./reading.js";
+import { change, close, current, focusRow, fragment, isAlone, main, renewPane, rows, select, selectKey, selected } from "./reading.js";
 import { bringIntoView, hasTree, loadWindow } from "./waterfall.js";
 
 const REFRESH_MS = 5000;
@@ -8,13 +8,17 @@ const REFRESH_MS = 5000;
 const jump = async (to, back) => {
   const url = new URL(location.href);
   // The row, not the address: that follows only when the pane has come.
-  if (selected()) url.searchParams.set("span", selected().id.slice(2));
+  if (selected()) url.searchParams.set("span", main().dataset.at ?? selected().id.slice(2));
   url.searchParams.set("to", to);
   url.searchParams.set("back", back ? 1 : 0);
   const found = await (await fetch(fragment(url, "jump"))).json();
   if (found.line === null) return announce(to === "error" ? "No failed step" : "No match");
-  bringIntoView(found.line);
-  if (!document.getElementById(`s-${found.key}`)) await loadWindow(found.line - 80);
+  if (!document.getElementById(`s-${found.key}`)) {
+    url.searchParams.set("span", found.key); // its group opens with it
+    for (const name of ["to", "back", "closed", "first"]) url.searchParams.delete(name);
+    history.replaceState(history.state, "", url);
+    await loadWindow(found.line - 80, { address: fragment(url, "tree"), show: found.line });
+  } else bringIntoView(found.line);
   const row = document.getElementById(`s-${found.key}`);
   await select(current(row.querySelector(".tg-title").href, ["tab"]));
   focusRow(row);
@@ -29,7 +33,7 @@ const step = (way) => (event) => {
   if (!next) return;
   event.preventDefault();
   focusRow(next);
-  if (!document.querySelector(".run--alone") && !next.classList.contains("is-group")) select(current(next.querySelector(".tg-title").href, ["tab"]));
+  if (!isAlone() && !next.classList.contains("is-group")) select(current(next.querySelector(".tg-title").href, ["tab"]));
 };
 const fold = (open) => (event) => {
   const row = here(event);
@@ -62,18 +66,18 @@ const walk = (way) => (event) => {
   event.preventDefault();
   next.focus();
   const step = next.closest("[data-step-row]");
-  if (step && !document.querySelector(".run--alone")) selectKey(step.dataset.stepRow);
+  if (step && !isAlone()) selectKey(step.dataset.stepRow);
 };
 const READING = {
   next: walk(1), previous: walk(-1),
   open: (event) => { const step = document.activeElement?.closest("[data-step-row]"); if (step) { event.preventDefault(); selectKey(step.dataset.stepRow); } },
-  close: (event) => { if (!document.querySelector(".run--alone")) { event.preventDefault(); close(); } },
+  close: (event) => { if (!isAlone()) { event.preventDefault(); close(); } },
 };
 const KEYS = {
   next: step(1), previous: step(-1), expand: fold(true), collapse: fold(false),
   "collapse-all": foldAll("all"), "expand-all": foldAll(""),
   open: (event) => { const row = here(event); if (row) { event.preventDefault(); row.querySelector(".tg-title").click(); } },
-  close: (event) => { if (!document.querySelector(".run--alone")) { event.preventDefault(); close(); } },
+  close: (event) => { if (!isAlone()) { event.preventDefault(); close(); } },
   first: (event) => { event.preventDefault(); bringIntoView(0); rows()[0] && focusRow(rows()[0]); },
   last: (event) => { event.preventDefault(); document.getElementById("scroller").scrollTop = 1e9; const row = rows().at(-1); if (row) focusRow(row); },
   "next-error": (event) => { event.preventDefault(); jump("error"); },
@@ -88,7 +92,7 @@ for (const [name, act] of Object.entries(KEYS))
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.activeElement?.matches("input, textarea, select")) return;
   if (event.key === "f") { event.preventDefault(); document.getElementById("find")?.focus(); }
-  if ("123".includes(event.key)) document.querySelector(`[data-reading="${event.key}"]`)?.click();
+  if ("1234".includes(event.key)) document.querySelector(`[data-reading="${event.key}"]`)?.click();
 });
 
 // ---------------------------------------------------------------- live

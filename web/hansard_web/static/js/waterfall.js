@@ -35,17 +35,20 @@ const shown = () => {
 };
 
 // first: a line, or null for wherever the selected step stands. address: another state of the tree.
-export const loadWindow = async (first, { address = null, scrolled = false } = {}) => {
+// show: the line that is to be seen, before scrolling is looked at.
+export const loadWindow = async (first, { address = null, scrolled = false, show = null } = {}) => {
   const box = scroller();
   if (!box) return;
   if (busy) {
-    if (!scrolled) wanted = { first, address };
+    if (!scrolled) wanted = { first, address, show };
     return;
   }
   busy = true;
   const url = new URL(address ?? box.dataset.window, location.href);
   const span = new URL(location.href).searchParams.get("span");
+  const opened = document.getElementById("main").dataset.at;
   if (span) url.searchParams.set("span", span);
+  else if (opened) url.searchParams.set("at", opened);
   if (first === null) url.searchParams.delete("first");
   else url.searchParams.set("first", String(Math.max(first, 0)));
   if (scrolled) url.searchParams.set("part", "rows");
@@ -56,6 +59,10 @@ export const loadWindow = async (first, { address = null, scrolled = false } = {
     busy = false;
   }
   if (address) box.dataset.window = address;
+  if (show !== null) {
+    layOut();
+    bringIntoView(show);
+  }
   if (focused && !document.activeElement?.closest("#rows")) document.getElementById(focused)?.focus({ preventScroll: true });
   if (wanted) {
     const next = wanted;

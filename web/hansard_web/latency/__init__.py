@@ -1,0 +1,1 @@
+"""Latency and cost of models, tools and agents."""

@@ -1,0 +1,204 @@
+"""The overview as its template shows it: head figures with their change, and the charts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hansard_web.overview.points import OTHERS, PeriodFigures, Point, PointSeries
+from hansard_web.overview.state import OverviewState, Window
+from hansard_web.ui.chart_axes import Unit, value_text
+from hansard_web.ui.charts import Buckets, Chart, ChartOf, Series, change_text
+
+_Get = Callable[[Point], float | None]
+_NOT_NAMED: Final = "(none)"
+# Lines differ by their dashes as well as by colour.
+_MARKS: Final = {"p50": "p50", "p95": "p95", "p99": "p99", "runs": "p50", "model calls": "p95"}
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFigure:
+    """A figure of the whole period; `change` compares it with the period before."""
+
+    label: str
+    text: str
+    change: str
+    tone: str  # good, bad or "" where more is neither
+    before: str
+    detail: str = ""
+    title: str = ""
+
+
+def head_figures(now: Point, before: Point | None) -> tuple[HeadFigure, ...]:
+    """Return the figures above the charts."""
+
+    def head(
+        label: str, unit: Unit, get: _Get, *, less_is_good: bool | None = None, detail: str = ""
+    ) -> HeadFigure:
+        value, past = get(now), None if before is None else get(before)
+        change = change_text(value, past)
+        tone = ""
+        if less_is_good is not None and change[:1] in "+−×" and change:
+            tone = "good" if (change[0] == "−") == less_is_good else "bad"
+        exact = f"{value:,.0f} tokens" if unit == "tokens" and value is not None else ""
+        return HeadFigure(
+            label, value_text(value, unit), change, tone, value_text(past, unit), detail, exact
+        )
+
+    cached = value_text(now.cached_pct, "percent")
+    reasoning = value_text(now.reasoning_tokens, "tokens")
+    latency = f"p50 {value_text(now.p50_ns, 'duration')}, p99 {value_text(now.p99_ns, 'duration')}"
+    first = value_text(now.first_token_p95_ns, "duration")
+    return (
+        head("Cost", "money", lambda one: one.cost_usd_nano),
+        head("Model calls", "count", lambda one: one.calls),
+        head("Input tokens", "tokens", lambda one: one.input_tokens),
+        head(
+            "Output tokens",
+            "tokens",
+            lambda one: one.output_tokens,
+            detail=f"{reasoning} reasoning",
+        ),
+        head(
+            "Cache-hit rate",
+            "percent",
+            lambda one: one.cached_pct,
+            less_is_good=False,
+            detail=f"{value_text(now.cached_tokens, 'tokens')} of input cached"
+            if cached != "–"
+            else "",
+        ),
+        head("Latency p95", "duration", lambda one: one.p95_ns, less_is_good=True, detail=latency),
+        head(
+            "Time to first token",
+            "duration",
+            lambda one: one.first_token_p50_ns,
+            less_is_good=True,
+            detail=f"p50; p95 {first}",
+        ),
+        head(
+            "Error rate",
+            "percent",
+            lambda one: one.failed_run_pct,
+            less_is_good=True,
+            detail=f"{now.failed_runs:,} of {now.runs:,} runs",
+        ),
+    )
+
+
+def charts_of(
+    figures: PeriodFigures,
+    before: PeriodFigures | None,
+    state: OverviewState,
+    window: Window,
+    *,
+    csv: str,
+) -> tuple[Chart, ...]:
+    """Return the charts of the page, in the order in which they are looked at."""
+    chart = ChartOf(
+        Buckets(figures.starts_ns, window.until_ns),
+        lambda since, until: state.runs_url(("since", since), ("until", until)),
+        page=state.url,
+        csv=csv,
+    )
+    past = before.points if before and before.total.runs else ()
+
+    def stacked(name: str, title: str, unit: Unit, get: _Get) -> Chart:
+        series = [_dimension(one, state, get) for one in figures.series]
+        series = series or [Series(title, _values(figures.points, get))]
+        return chart.bars(name, title, unit, series, before=_values(past, get))
+
+    def lines(name: str, title: str, unit: Unit, gets: dict[str, _Get], compared: str) -> Chart:
+        plain = len(gets) == 1
+        series = [
+            Series(label, _values(figures.points, get), mark="s1" if plain else _MARKS[label])
+            for label, get in gets.items()
+        ]
+        of = "" if plain else compared
+        past_values = _values(past, gets[compared])
+        return chart.lines(name, title, unit, series, before=past_values, before_of=of)
+
+    return (
+        stacked("cost", "Cost", "money", lambda one: one.cost_usd_nano),
+        stacked("calls", "Model calls", "count", lambda one: one.calls),
+        stacked("tokens", "Tokens", "tokens", lambda one: one.tokens),
+        lines(
+            "latency",
+            "Latency of model calls",
+            "duration",
+            {"p50": lambda p: p.p50_ns, "p95": lambda p: p.p95_ns, "p99": lambda p: p.p99_ns},
+            "p95",
+        ),
+        lines(
+            "first-token",
+            "Time to first token",
+            "duration",
+            {"p50": lambda p: p.first_token_p50_ns, "p95": lambda p: p.first_token_p95_ns},
+            "p50",
+        ),
+        lines(
+            "error-rate",
+            "Error rate",
+            "percent",
+            {"runs": lambda p: p.failed_run_pct, "model calls": lambda p: p.error_pct},
+            "runs",
+        ),
+        token_kinds(chart, figures.points),
+        lines(
+            "cache-hits",
+            "Cache-hit rate",
+            "percent",
+            {"cache-hit rate": lambda p: p.cached_pct},
+            "cache-hit rate",
+        ),
+        # Of a model only its calls are counted, not the runs around them.
+        stacked("errors", "Failed model calls", "count", lambda one: one.errors)
+        if state.by == "model"
+        else stacked("errors", "Failed runs", "count", lambda one: one.failed_runs),
+    )
+
+
+def token_kinds(chart: ChartOf, points: Sequence[Point]) -> Chart:
+    """Return tokens by kind: cached and other input, output and reasoning add up to all."""
+
+    def fresh(one: Point) -> float | None:
+        return None if one.input_tokens is None else one.input_tokens - _cached(one)
+
+    def answer(one: Point) -> float | None:
+        return None if one.output_tokens is None else one.output_tokens - _reasoning(one)
+
+    gets: dict[str, _Get] = {
+        "input, cached": lambda one: None if one.cached_tokens is None else _cached(one),
+        "input": fresh,
+        "output": answer,
+        "reasoning": lambda one: None if one.reasoning_tokens is None else _reasoning(one),
+    }
+    series = []
+    for name, get in gets.items():
+        values = _values(points, get)
+        known = [value for value in values if value is not None]
+        series.append(Series(name, values, total=sum(known) if known else None))
+    return chart.bars("token-kinds", "Tokens by kind", "tokens", series)
+
+
+def _cached(one: Point) -> int:
+    return min(one.cached_tokens or 0, one.input_tokens or 0)
+
+
+def _reasoning(one: Point) -> int:
+    return min(one.reasoning_tokens or 0, one.output_tokens or 0)
+
+
+def _dimension(one: PointSeries, state: OverviewState, get: _Get) -> Series:
+    href = None
+    if one.values and not one.is_others:
+        period = [("since", state.since)] if not state.runs.value("since") else []
+        href = state.runs_url(*period, *((state.by, value) for value in one.values))
+    name = OTHERS if one.is_others else one.key if one.key is not None else _NOT_NAMED
+    mark = "other" if one.is_others or one.key is None else ""
+    return Series(name, _values(one.points, get), href, mark, get(one.total))
+
+
+def _values(points: Sequence[Point], get: _Get) -> tuple[float | None, ...]:
+    return tuple(get(one) for one in points)
