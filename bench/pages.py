@@ -26,7 +26,7 @@ _BAR_MS, _LARGE_BAR_MS = 40, 80  # below a million spans; from there on
 _CALLS: Final = 20
 _WARM_UP: Final = 3
 _QUIET_SHARE: Final = 0.05  # of one processor, over a second: the server's own work is done
-_PATIENCE_S: Final = 600.0
+_PATIENCE_S: Final = 900.0
 
 
 @dataclass(frozen=True, slots=True)

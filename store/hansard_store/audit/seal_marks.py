@@ -4,7 +4,7 @@ They are made by temporary triggers, which exist on Hansard's own connections al
 anything else leaves none, and the row no longer fits its leaf. A mark holds the row's new leaf and
 is signed, with the last seal before it, so that nobody without the store's key can write one. An
 earlier one that was copied and put back fits no row of a marked table that has a newer leaf;
-docs/gaps.md names what it does fit. Cost: 3 ms to open a connection, 6 µs a row.
+docs/gaps.md names what it does fit. Cost: some 15 ms to open a connection, 6 µs a row.
 
 A row that something else had altered stays altered when Hansard changes it: what it was before is
 held against its last mark or leaf, and where it does not fit, the new mark holds a leaf that no row
