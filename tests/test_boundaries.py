@@ -49,8 +49,8 @@ REVIEWED = {
 # about them, and what a browser needs. Of notifications: that one is
 # sent again. No workflow, account, plan or ranking is among them.
 CHANGED = {
-    "annotations", "approvals", "compile", "errors", "events", "logs", "mcp", "memory", "messages",
-    "metrics", "model", "notifications", "payloads", "policy", "replay", "replays",
+    "annotations", "approvals", "compile", "errors", "events", "logs", "mcp", "memory",
+    "messages", "metrics", "model", "notifications", "payloads", "policy", "replay", "replays",
     "reports", "runs", "scores", "signin", "signout", "tasks", "theme", "times", "tools",
     "traces", "transcripts",
 }  # fmt: skip

@@ -297,7 +297,7 @@ def test_a_person_settles_an_outcome_that_nobody_knew(client: TestClient) -> Non
     shown = page.one("article", class_="ask").text
     assert "It did not run, as ana found at" in shown
     assert "the deal is not in the list" in shown
-    assert "ana looked, and settled that it did not run" in page.one("ol", class_="drafts").text
+    assert "ana set the outcome: it did not run" in page.one("ol", class_="drafts").text
     assert read(client, "/approvals").all("h2", id="g-unknown") == []
 
 
@@ -535,7 +535,7 @@ def test_every_page_says_one_thing_of_what_nobody_decided_yet(
     listed = read(client, "/").one("tr", id=f"run-{run}").one("span", class_="status")
 
     assert list(said.values()) == [{"waiting for a decision"}] * 3
-    assert (listed.text, listed["title"]) == ("waiting", "waiting for a decision")  # it is narrow
+    assert (listed.text, listed["title"]) == ("waiting for a decision", "waiting for a decision")
     assert "Waiting for a decision: Open Shop fit-out" in read(client, f"/runs/{run}").text
     told = client.get(f"/v1/runs/{run}").json(), store.approval(asked.approval_id)
     assert (told[0]["status"], told[1].status) == ("blocked", "awaiting")  # programs read these

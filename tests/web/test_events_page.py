@@ -73,7 +73,7 @@ def test_a_step_is_called_by_its_tool_where_it_is_stored_else_by_its_id(
 def test_what_cannot_be_asked_is_said(client: TestClient) -> None:
     assert "is 'nonsense'" in read(client, "/events?since=nonsense").one("main").text
     assert "approval" in read(client, "/events?approval=zzzz").one("div", data_tone="wait").text
-    assert "Nothing is on record yet" in read(client, "/events").text
+    assert "No events yet" in read(client, "/events").text
     read(client, "/events/1", status=404)
     read(client, "/events/none", status=404)
 
@@ -195,7 +195,7 @@ def test_a_store_with_nothing_but_a_seal_does_not_say_that_nothing_is_on_record(
 
     page = read(client, "/events").one("main")
 
-    assert page.one("h2").text == "Nothing but seals is on record yet"
+    assert page.one("h2").text == "Only seals so far"
     assert page.one("p", id="seals").text.startswith(
         "1 sealing event (record.sealed) is not listed"
     )

@@ -49,7 +49,7 @@ def page(client: TestClient, path: str = "/memory", status: int = 200) -> str:
 def test_an_empty_store_says_how_memory_is_written(client: TestClient) -> None:
     text = page(client)
 
-    assert "Nothing is remembered yet" in text
+    assert "No memory yet" in text
     assert "hansard.memory.write" in text
 
 
@@ -157,7 +157,7 @@ def test_filters_are_typed_or_clicked_and_a_bad_one_is_told(
     assert "commits" in typed
     assert "Remove filter type" not in typed
     assert "Remove filter kind" in typed
-    assert "No record meets this" in page(client, "/memory?q=kind:fact")
+    assert "No record matches" in page(client, "/memory?q=kind:fact")
     assert "is a number of 0 to 1" in page(client, "/memory?min_confidence=x")
     assert "open; close it" in page(client, '/memory?q="')
     assert page(client, f"/memory/{'00' * 16}", 404)

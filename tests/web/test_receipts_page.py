@@ -120,7 +120,7 @@ def test_older_receipts_are_on_the_next_page(client: TestClient, pipeline: Pipel
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("?item=nothing", "No receipt meets this"),
+        ("?item=nothing", "No receipts match"),
         ("?decision=excluded", "“excluded” is no decision"),
         ("?run=zzzz", "run"),
         ("?cursor=broken", "cursor"),

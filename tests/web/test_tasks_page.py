@@ -52,7 +52,7 @@ def page(client: TestClient, path: str = "/tasks", status: int = 200) -> str:
 def test_an_empty_page_says_which_command_fills_it(client: TestClient) -> None:
     text = page(client)
 
-    assert "Nothing was found to repeat" in text
+    assert "No recurring issues" in text
     assert "hansard detect" in text
     assert 'aria-current="page"><span class="nav-label" data-label="Reviews">' in text
 

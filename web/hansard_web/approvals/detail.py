@@ -48,9 +48,9 @@ _SAID: Final[Mapping[str, tuple[str, str]]] = {
     EventType.ACTION_EXPIRED: ("ended it: nobody decided in time", ""),
     EventType.ACTION_CLAIMED: ("began to run it", ""),
     EventType.ACTION_EXECUTED: ("returned", "error"),
-    EventType.ACTION_SETTLED: ("looked, and settled that it ran", "note"),
+    EventType.ACTION_SETTLED: ("set the outcome: it ran", "note"),
     EventType.MEMORY_WRITTEN: ("wrote to memory under it", ""),
-    EventType.ACTION_UNKNOWN: ("lost sight of it: nobody knows how it ended", ""),
+    EventType.ACTION_UNKNOWN: ("ended without a result: outcome unknown", ""),
 }
 
 
@@ -144,7 +144,7 @@ def _point(event: StoredEvent) -> _Entry:
     if "approvals" in body_of(event):
         text = f"{text}, {body_of(event)['approvals']} of {body_of(event)['approvals_required']}"
     if event.type == EventType.ACTION_SETTLED and body_of(event).get("outcome") != "ran":
-        text = "looked, and settled that it did not run"
+        text = "set the outcome: it did not run"
     return _Entry(
         kind="me" if event.actor == "me" else "agent",
         title=_who(event),
