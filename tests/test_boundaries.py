@@ -49,10 +49,10 @@ REVIEWED = {
 # about them, and what a browser needs. Of notifications: that one is
 # sent again. No workflow, account, plan or ranking is among them.
 CHANGED = {
-    "annotations", "approvals", "compile", "errors", "events", "logs", "mcp", "memory", "messages",
-    "metrics", "model", "notifications", "payloads", "policy", "replay", "replays", "reports",
-    "runs", "scores", "signin", "signout", "tasks", "theme", "times", "tools", "traces",
-    "transcripts",
+    "annotations", "approvals", "compile", "errors", "events", "logs", "mcp", "memory",
+    "messages", "metrics", "model", "notifications", "payloads", "policy", "replay", "replays",
+    "reports", "runs", "scores", "signin", "signout", "tasks", "theme", "times", "tools",
+    "traces", "transcripts",
 }  # fmt: skip
 # The packages of the web floor that send a request to a model: a replay, a call for a program, the
 # demo, and what the server is set up with.

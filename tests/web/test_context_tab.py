@@ -52,9 +52,9 @@ def test_a_call_is_compared_with_the_one_it_continues(
         ("0", "kept", "1 tool definition", "tool list", "equal"),
         ("1", "kept", "System prompt", "system prompt", "equal"),
         ("2", "kept", "User", "user", "equal"),
-        ("3", "kept", "Assistant, asks for read_file", "output of chat gpt-4o-mini", "equal"),
+        ("3", "kept", "Assistant → read_file (tool call)", "output of chat gpt-4o-mini", "equal"),
         ("4", "kept", "Result of read_file", "result of read_file", "equal"),
-        ("5", "added", "Assistant, asks for apply_patch", "output of chat gpt-4o-mini", "new"),
+        ("5", "added", "Assistant → apply_patch (tool call)", "output of chat gpt-4o-mini", "new"),
         ("6", "added", "Result of apply_patch", "result of apply_patch", "new"),
     ]
     assert (

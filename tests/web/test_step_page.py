@@ -97,9 +97,9 @@ def test_a_tool_card_tells_requested_ran_and_returned_apart(
 
     assert [[state.text for state in card.all("li")] for card in cards] == [
         ["requested", "ran 50 ms", "returned"],
-        ["requested", "ran, failed after 50 ms", "not sent back yet"],
-        ["requested", "running", "not sent back yet"],
-        ["requested", "not seen to run", "not sent back yet"],
+        ["requested", "ran, failed after 50 ms", "Result not yet returned to the model"],
+        ["requested", "running", "Result not yet returned to the model"],
+        ["requested", "No tool span found", "Result not yet returned to the model"],
     ]
     assert cards[0].one("header").one("a")["href"] == f"/steps/{RUN}-{3:016x}"
     assert "fine" in cards[0].text

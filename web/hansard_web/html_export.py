@@ -14,6 +14,7 @@ import apsw
 from markupsafe import Markup
 
 from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_compiler.calls import Message
 from hansard_store.compilations.receipts import StoredReceipt, receipts_of
 from hansard_store.errors import StoreCorruptError
 from hansard_store.runs.queries import RunItem, get_run
@@ -23,9 +24,11 @@ from hansard_web.compile_view.labels import DECISIONS, meaning
 from hansard_web.diff.page.routes import diff_view, whole_state
 from hansard_web.diff.runs import Trees
 from hansard_web.diff.steps import text_with_label
+from hansard_web.media.recorded import media_in, media_in_part
 from hansard_web.run_page.geometry import Recent
 from hansard_web.ui.assets import package_assets
 from hansard_web.ui.format import plural
+from hansard_web.ui.json_tree import parsed
 from hansard_web.ui.messages import WHO
 from hansard_web.ui.render import Renderer
 
@@ -59,7 +62,10 @@ def saved_file(name: str, template: str, title: str, view: Any, *, now_ns: int) 
     """Render a view into one file that opens offline."""
     css = _css()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
     page = SavedPage(title, view, now_ns, _STYLE.format(Markup(css)), policy)
     text = Renderer().text(template, page=page, now_ns=now_ns)
     return SavedFile(name, text.encode("utf-8", "replace"))
@@ -95,6 +101,7 @@ def saved_diff(
 
 MOST_STEPS: Final = 2_000
 MOST_CHARS: Final = 6_000_000  # of content, in the whole file
+MOST_IMAGE_BYTES: Final = 8_000_000  # of all images in it
 _LONGEST: Final = 20_000  # characters of one text
 _DEEPEST = 8
 
@@ -109,6 +116,14 @@ class _Text:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedImage:
+    """An image inside of the file."""
+
+    src: str  # a data URL
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class SavedStep:
     row: TreeRow
     depth: int
@@ -116,6 +131,7 @@ class SavedStep:
     width_pct: float
     texts: tuple[_Text, ...]
     notes: tuple[str, ...]
+    images: tuple[SavedImage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +165,16 @@ class _Writer:
         self._run = run
         self._room = MOST_CHARS
         self._seen: set[bytes] = set()  # messages that stand above already
+        self._image_room = MOST_IMAGE_BYTES
+        self._images: list[SavedImage] = []  # of the step that is written
+        self._images_out = 0
+        self._embedded: set[str] = set()  # their digests: each stands once
         self._empty = 0  # steps whose content found no room
 
     def step(self, row: TreeRow) -> SavedStep:
         texts: tuple[_Text, ...] = ()
         notes: tuple[str, ...] = ()
+        self._images = []
         if self._room > 0:
             texts, notes = self._content(row)
         else:
@@ -168,12 +189,28 @@ class _Writer:
             max(_share(row.step.duration_ns or 0, whole), 0.3),
             texts,
             notes,
+            tuple(self._images),
         )
+
+    def _take_media(self, message: Message) -> None:
+        for part in message.parts:
+            for one in media_in_part(part)[1]:
+                if one.digest in self._embedded:
+                    continue
+                if one.kind.view != "image" or len(one.data) > self._image_room:
+                    self._images_out += 1
+                    continue
+                self._embedded.add(one.digest)
+                self._image_room -= len(one.data)
+                src = f"data:{one.kind.media_type};base64,{base64.b64encode(one.data).decode()}"
+                self._images.append(SavedImage(src, one.placeholder))
 
     def left_out(self, steps: int) -> Iterator[str]:
         """Yield what is not in the file."""
         if steps:
             yield f"{plural(steps, 'step')} after the first {MOST_STEPS:,}"
+        if self._images_out:
+            yield f"{plural(self._images_out, 'image or file')} of messages"
         if self._empty:
             yield f"the content of {plural(self._empty, 'step')}: the file is full"
 
@@ -209,6 +246,7 @@ class _Writer:
             for message in (*normal.call.input, *normal.call.output):
                 if message.hash not in self._seen:
                     self._seen.add(message.hash)
+                    self._take_media(message)
                     yield WHO.get(message.role, message.role), text_with_label(message)
             return
         tool = normal.tool
@@ -219,7 +257,7 @@ class _Writer:
             ("Input", normal.input),
             ("Output", normal.output),
         ):
-            yield title, _as_text(value)
+            yield title, _as_text(media_in(parsed(value))[0])
         for number, one in enumerate(normal.documents, 1):
             yield f"Document {number}", one.content or ""
 

@@ -68,7 +68,7 @@ Loads = Literal["now", "later"]
 _API: Final = (
     "runs.api", "steps.api", "runs.api:export_router", "search.api", "usage.api", "overview.api",
     "users.api",
-    "conversations.api", "payloads.api",
+    "conversations.api", "payloads.api", "media.api",
     "policy.api", "approvals.api", "audit.api", "tasks.api", "error_groups.api",
     "evaluation.api", "heartbeat.api",
     "reports.api", "memory.api", "annotations.api", "sidecar.api", "context.api", "health.api",

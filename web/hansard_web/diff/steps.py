@@ -56,6 +56,7 @@ from hansard_web.compile_view.labels import ItemNames
 from hansard_web.context.bodies import native_compilation
 from hansard_web.diff.neighbours import neighbours_of
 from hansard_web.diff.step_facts import known_as
+from hansard_web.media.recorded import media_in
 from hansard_web.run_page.geometry import Recent
 
 # Compiles of the store as sides of a comparison, and compiling their requests again.
@@ -301,8 +302,9 @@ class StepDiff:
 def text_with_label(message: Message) -> str:
     """Return what a message says as one text: its texts, then calls and results as JSON."""
     others = [part for part in message.parts if not isinstance(part, TextPart)]
-    texts = [message.text] if message.text else []
-    return "\n".join(texts + [canonical_json(plain(part_json(part))) for part in others])
+    texts = [media_in(message.text)[0]] if message.text else []
+    values = (media_in(plain(part_json(part)))[0] for part in others)
+    return "\n".join(texts + [canonical_json(value) for value in values])
 
 
 def compare_steps(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
@@ -26,6 +26,7 @@ from hansard_store.content.messages import (
 from hansard_store.steps.flags import SpanFlag
 from hansard_web.approvals.step_history import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
+from hansard_web.media.stored import payload_lookup
 from hansard_web.run_page.state import RunPageState
 from hansard_web.run_page.waterfall import Look
 from hansard_web.steps.facts import StepProblem, problem_of
@@ -89,10 +90,20 @@ def conversation_view(look: Look) -> ConversationReading:
     events = list_tool_events(connection, run.id)
     spoken_in_order = [bodies[ref.text] for one in nearby for ref in one.new if ref.text in bodies]
     held = calls_not_run(connection, run.run_id)
-    facts = ShownCall(events, results_by_call(spoken_in_order), held)
+    lookup = payload_lookup(connection)
+    facts = ShownCall(events, results_by_call(spoken_in_order), held, lookup)
     requested = requested_calls(bodies.values())
+    names = speakers(talk)
     turns = tuple(
-        _turn(look, one, f"call {at} of {len(talk)}", bodies, facts, requested)
+        _turn(
+            look,
+            one,
+            f"call {at} of {len(talk)}{_handoff(talk, at - 1, names)}",
+            bodies,
+            facts,
+            requested,
+            agent=(one.call.agent_name or "") if names else "",
+        )
         for at, one in enumerate(page, first + 1)
     )
     messages = sum(len(one.new) + len(one.answer) for one in talk)
@@ -108,6 +119,20 @@ def conversation_view(look: Look) -> ConversationReading:
         is_empty=not talk,
         uncaptured=_uncaptured(connection, run.id, talk),
     )
+
+
+def speakers(talk: Sequence[TalkCall]) -> frozenset[str]:
+    """Return the agents of a run where there are several; else none, as one needs no name."""
+    names = frozenset(one.call.agent_name for one in talk if one.call.agent_name)
+    return names if len(names) > 1 else frozenset()
+
+
+def _handoff(talk: Sequence[TalkCall], at: int, names: frozenset[str]) -> str:
+    """Return who spoke before, where another agent speaks now."""
+    before, now = (talk[at - 1].call.agent_name if at else None), talk[at].call.agent_name
+    if not names or not before or not now or before == now:
+        return ""
+    return f" · hand-off {before[:40]} → {now[:40]}"
 
 
 def _uncaptured(
@@ -271,6 +296,8 @@ def _turn(
     bodies: Mapping[int, Message],
     facts: ShownCall,
     requested: set[str],
+    *,
+    agent: str,
 ) -> Turn:
     key = _key(one.call)
     placed = list(zip(one.new, one.new_numbers, strict=True))
@@ -282,8 +309,14 @@ def _turn(
     ]
     length = one.earlier + len(one.new)
     messages += [
-        show_message(
-            bodies[ref.text], number=str(length + at), facts=_answer_facts(one.call), calls=facts
+        replace(
+            show_message(
+                bodies[ref.text],
+                number=str(length + at),
+                facts=_answer_facts(one.call),
+                calls=facts,
+            ),
+            agent=agent,
         )
         for at, ref in enumerate(one.answer, 1)
     ]

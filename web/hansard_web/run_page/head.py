@@ -20,7 +20,15 @@ from hansard_web.annotations.labels import ScoreChip, list_href, score_chips
 from hansard_web.app.addresses import conversation_href
 from hansard_web.approvals.labels import one_line
 from hansard_web.replay_page.labels import made_by_words, runs_made
-from hansard_web.ui.format import WAITS, clock, day_time, duration, percent, plural
+from hansard_web.ui.format import (
+    WAITS,
+    clock,
+    day_time,
+    duration,
+    percent,
+    plural,
+    without_data_urls,
+)
 
 _DAY_NS = 86_400 * 1_000_000_000
 _MOST_LINKS = 5
@@ -61,7 +69,9 @@ def run_head(run: RunItem, silent: SilentCalls, *, length_ns: int, now_ns: int) 
     cached = tokens.cache_read if tokens else None
     return RunHead(
         run=run,
-        title=f"“{run.first_input}”" if run.first_input else run.name or "Run without a name",
+        title=f"“{without_data_urls(run.first_input)}”"
+        if run.first_input
+        else run.name or "Run without a name",
         conversation_href=None
         if run.conversation_id is None
         else conversation_href(run.conversation_id),

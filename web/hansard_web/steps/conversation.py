@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -10,7 +10,7 @@ import apsw
 from hansard_collector.derivation.stored_span import StepReading
 from hansard_collector.derived_context.alignment import common_subsequence
 from hansard_collector.derived_context.context import PlacedCall
-from hansard_compiler.calls import Message, ToolResultPart
+from hansard_compiler.calls import Message
 from hansard_store.content.messages import (
     MessageRef,
     list_tool_events,
@@ -20,10 +20,13 @@ from hansard_store.content.messages import (
 )
 from hansard_store.runs.queries import RunItem
 from hansard_web.approvals.step_history import calls_not_run
+from hansard_web.media.stored import payload_lookup
 from hansard_web.ui.format import plural
 from hansard_web.ui.messages import (
+    SentResult,
     ShownCall,
     ShownMessage,
+    StoredMedia,
     earlier_text,
     results_by_call,
     show_message,
@@ -65,18 +68,19 @@ def conversation_tab(
     bodies = read_messages(connection, {ref.text for ref in (*refs, *output)})
     events = list_tool_events(connection, run.id)
     held = calls_not_run(connection, run.run_id)
+    payloads = payload_lookup(connection)
     results = results_by_call([bodies[ref.text] for ref in refs])
     messages = [
         show_message(
             bodies[ref.text],
             number=str(at + 1),
-            calls=ShownCall(events, results, held),
+            calls=ShownCall(events, results, held, payloads),
         )
         for at, ref in zip(shown, refs, strict=True)
     ]
     call = reading.normal.call
     if call is not None and not placed.messages:
-        messages = _unwritten(call.input, reading, _INPUT)
+        messages = _unwritten(call.input, reading, _INPUT, payloads)
     model = (call.response_model or call.request_model) if call else None
     facts = [model] if model else []
     if call and call.tokens.output is not None:
@@ -87,12 +91,12 @@ def conversation_tab(
             bodies[ref.text],
             number=str(len(placed.messages) + at),
             facts=facts,
-            calls=ShownCall(events, later, held),
+            calls=ShownCall(events, later, held, payloads),
         )
         for at, ref in enumerate(output, 1)
     ]
     if call is not None and not answers:
-        answers = _unwritten(call.output, reading, _OUTPUT)
+        answers = _unwritten(call.output, reading, _OUTPUT, payloads)
     earlier = len(placed.messages) - len(new)
     return ConversationTab(
         earlier=earlier_text(earlier, {at + 1 for at in new}) if earlier else "",
@@ -123,12 +127,28 @@ def unwritten_tab(reading: StepReading) -> ConversationTab:
     return ConversationTab(tuple(messages), left_out, tuple(answers), _no_answer(reading))
 
 
-def _unwritten(messages: Sequence[Message], reading: StepReading, key: str) -> list[ShownMessage]:
+def _unwritten(
+    messages: Sequence[Message],
+    reading: StepReading,
+    key: str,
+    payloads: Callable[[str], StoredMedia | str] | None = None,
+) -> list[ShownMessage]:
     """Return the last messages of a payload that was too large for rows: read for this look."""
     ref = reading.view.attributes.get(key)
     rest = f"/v1/payloads/{ref}" if isinstance(ref, str) else None
     numbered = list(enumerate(messages, 1))[-_MOST_MESSAGES:]
-    return [show_message(message, number=str(at), rest=rest) for at, message in numbered]
+    step = f"{reading.view.trace_id.hex()}-{reading.view.span_id.hex()}"
+    part = "sent" if key == _INPUT else "answer"
+    return [
+        show_message(
+            message,
+            number=str(at),
+            rest=rest,
+            calls=ShownCall(payloads=payloads),
+            media=f"/v1/steps/{step}/media/{part}-{at - 1}",
+        )
+        for at, message in numbered
+    ]
 
 
 def _new_messages(connection: apsw.Connection, placed: PlacedCall) -> list[int]:
@@ -147,7 +167,7 @@ def _matches(refs: Sequence[MessageRef]) -> list[bytes]:
     return [ref.match_hash for ref in refs]
 
 
-def _later_results(connection: apsw.Connection, placed: PlacedCall) -> dict[str, ToolResultPart]:
+def _later_results(connection: apsw.Connection, placed: PlacedCall) -> dict[str, SentResult]:
     """Return the results that the next calls sent back, by call id."""
     known = {ref.text for ref in placed.messages}
     chains = read_chains(connection, [call.input_prefix for call in placed.later])

@@ -13,7 +13,7 @@ import math
 import pprint
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from hansard_compiler.calls import (
@@ -28,6 +28,8 @@ from hansard_compiler.calls import (
     message_json,
 )
 from hansard_compiler.canonical import canonical_json
+from hansard_web.media.recorded import media_in
+from hansard_web.ui.format import plural
 
 Form = Literal["curl", "python", "json"]
 FORMS: Final[tuple[Form, ...]] = ("curl", "python", "json")
@@ -64,8 +66,12 @@ class _Request:
 def copy_as(call: Call, form: Form, *, notes: Sequence[str] = ()) -> str:
     """Return a call in one of the forms; `notes` become comments where the form has them."""
     if form == "json":
-        return _json(_messages(call))
+        return _json(media_in(_messages(call))[0])
     request = request_of(call, notes=notes)
+    body, media = media_in(request.body)
+    if media:
+        note = f"{plural(len(media), 'image or file')} left out: placeholders stand for the bytes"
+        request = replace(request, body=body, notes=(*request.notes, note))
     return _curl(request) if form == "curl" else _python(request)
 
 

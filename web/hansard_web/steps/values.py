@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 
 from hansard_collector.derivation.stored_span import StepReading
 from hansard_store.steps.queries import StepSkeleton
+from hansard_web.media.recorded import media_in
 from hansard_web.ui.format import plural
 from hansard_web.ui.json_tree import JsonNode, json_tree, parsed
-from hansard_web.ui.messages import Block, value_block
+from hansard_web.ui.messages import Block, value_block, without_media
 
 _PAYLOAD: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _FILTERABLE_CHARS = 200
@@ -75,7 +76,12 @@ def _section(
     step: StepSkeleton, title: str, value: Any, *, part: str, note: str = ""
 ) -> Iterator[ValueSection]:
     if value is not None and value != "":
-        yield ValueSection(title, value_block(value, rest=f"/steps/{step.step_id}/io/{part}"), note)
+        block = value_block(
+            value,
+            rest=f"/steps/{step.step_id}/io/{part}",
+            media=f"/v1/steps/{step.step_id}/media/{part}",
+        )
+        yield ValueSection(title, block, note)
 
 
 def io_value(reading: StepReading, part: str) -> Any:
@@ -92,6 +98,13 @@ def io_value(reading: StepReading, part: str) -> Any:
         "parameters": dict(normal.call.parameters) if normal.call else None,
         "tools": list(normal.call.tools) if normal.call else None,
         "metadata": dict(normal.metadata),
+        "documents": [
+            {"id": one.id, "score": one.score, "content": one.content, **one.metadata}
+            for one in normal.documents
+        ],
+        "prompt": dict(normal.prompt),
+        "tags": list(normal.tags),
+        "evaluations": [dict(one) for one in normal.evaluations],
     }
     return found.get(part)
 
@@ -161,8 +174,11 @@ def _group(
 
 
 def _attribute(key: str, value: Any, read_as: str, *, can_filter: bool) -> AttributeRow:
-    text = _plain(value)
     found = parsed(value)
+    characters = len(_plain(value))
+    found, media = media_in(found)
+    text = _plain(found if media and not isinstance(value, str) else value)
+    text = without_media(text, media)
     is_tree = isinstance(found, Mapping | list | tuple)
     is_short = len(text) <= _LONG_VALUE
     scalar = not isinstance(value, Mapping | list | tuple | bytes)
@@ -171,7 +187,7 @@ def _attribute(key: str, value: Any, read_as: str, *, can_filter: bool) -> Attri
         key=key,
         text=text[:_SHOWN_CHARS],
         tree=json_tree(found) if is_tree and not is_short else None,
-        characters=len(text),
+        characters=characters,
         payload_href=f"/v1/payloads/{text}" if _PAYLOAD.fullmatch(text) else None,
         filter_href="/?" + urlencode({"attribute": f"{key}:{text}"}) if can_filter else None,
         read_as=read_as,

@@ -317,7 +317,7 @@ def _handoff_entry(fold: Fold) -> _Entry:
 
 def _shown(body: Json, number: str, rest: str) -> ShownMessage:
     """Return a message as it stands: its calls and results each in their own place."""
-    shown = show_message(call_message(body), number=number, rest=rest)
+    shown = show_message(call_message(body), number=number, rest=rest, media="")
     blocks = [
         replace(block, states=()) if isinstance(block, ToolCard) else block
         for block in shown.blocks

@@ -5,6 +5,7 @@ None is "unknown": templates show the word with the reason, never a zero.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 
@@ -24,6 +25,10 @@ _STATUS_WORDS = {
     "unset": "OK",
     "ok": "OK",
 }
+_DATA_URL: Final = re.compile(
+    r"data:([\w.+-]{0,60}/?[\w.+-]{0,80})[^,\s]{0,200}?;base64,[A-Za-z0-9+/_=%-]*", re.ASCII
+)
+_MOST_LOOKED_AT: Final = 1_000_000  # characters of a text with data URLs
 
 
 def duration(nanoseconds: int) -> str:
@@ -179,8 +184,15 @@ def day_time(epoch_ns: int) -> str:
     return iso_time(epoch_ns)[:19].replace("T", " ")
 
 
+def without_data_urls(text: str) -> str:
+    """Return a text with only the type of each data URL in it."""
+    return _DATA_URL.sub(r"[\1]", text) if ";base64," in text else text
+
+
 def shorten(text: str, characters: int) -> str:
-    """Return a text on one line, cut with `…` where it is longer."""
+    """Return a text on one line, cut with `…` where it is longer; data URLs are left out."""
+    if ";base64," in text[: characters * 4]:
+        text = without_data_urls(text[:_MOST_LOOKED_AT])
     # Only the part that can be shown is looked at: recorded texts may be megabytes.
     line = " ".join(text[: characters * 4].split())
     if len(line) <= characters and len(text) <= characters * 4:

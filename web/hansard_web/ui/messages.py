@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -17,11 +18,14 @@ from hansard_compiler.calls import (
     ToolResultPart,
 )
 from hansard_store.content.messages import ToolEvent
-from hansard_web.ui.format import duration, plural, shorten
+from hansard_web.media.recorded import Recorded, media_in, media_in_part
+from hansard_web.media.types import MediaKind, View
+from hansard_web.ui.format import duration, file_size, plural, shorten
 from hansard_web.ui.json_tree import JsonNode, json_tree, parsed
 
 SHOWN_CHARS = 12_000  # of one text, before "show all"
 _PEEK_CHARS = 120
+AGENT_MARKS = 6  # colours in the style sheet
 _MOST_RANGES = 8  # of numbers of messages
 
 WHO = {
@@ -41,6 +45,7 @@ class TextBlock:
     characters: int
     rest_href: str | None = None
     kind: Literal["text", "reasoning", "plain"] = "text"
+    media: tuple[MediaBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +53,40 @@ class JsonBlock:
     tree: JsonNode
     source: TextBlock | None = None  # the text as it was recorded, where it was one
     kind: Literal["json"] = "json"
+    media: tuple[MediaBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MediaBlock:
-    """An image, sound or file: named, never loaded from elsewhere."""
+    """An image, sound or file: shown from this server, never loaded from elsewhere."""
 
     media_type: str
-    href: str | None  # of a payload stored here
-    where: str  # what the sender gave: a digest, a URI, or how much data stood inline
+    href: str | None  # of its bytes, where they are stored here
+    view: View = "file"
+    size: str = ""
+    digest: str = ""  # of the bytes, in hex
+    reference: str = ""  # of bytes that are elsewhere: a URL, a provider's file id
+    note: str = ""
+    pixels: tuple[int, int] | None = None
     kind: Literal["media"] = "media"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMedia:
+    """What is known of a payload that a message names."""
+
+    kind: MediaKind
+    size: int
+    digest: str
+    declared: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentResult:
+    """A tool result, and the address of the media in it."""
+
+    part: ToolResultPart
+    media: str
 
 
 Block = TextBlock | JsonBlock | MediaBlock
@@ -89,6 +118,12 @@ class ShownMessage:
     facts: tuple[str, ...] = ()
     is_folded: bool = False
     peek: str = ""  # what a folded message begins with
+    agent: str = ""  # which one speaks, where a run has several
+
+    @property
+    def agent_mark(self) -> int:
+        """The colour of its agent: the same for a name on every page."""
+        return zlib.crc32(self.agent.encode("utf-8", "replace")) % AGENT_MARKS
 
     @property
     def has_text(self) -> bool:
@@ -108,9 +143,11 @@ class ShownCall:
     """What is known of tool calls beside the messages: who ran them, what came back."""
 
     events: Mapping[str, ToolEvent] = field(default_factory=dict)
-    results: Mapping[str, ToolResultPart] = field(default_factory=dict)  # by call id
+    results: Mapping[str, SentResult] = field(default_factory=dict)  # by call id
     # Steps whose call a gate did not let run: label and state, by step id.
     not_run: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    # Looks up a payload by reference; returns why there is none as a text.
+    payloads: Callable[[str], StoredMedia | str] | None = None
 
 
 def numbers_text(numbers: Iterable[int]) -> str:
@@ -138,17 +175,22 @@ def earlier_text(count: int, new: Collection[int]) -> str:
     )
 
 
-def results_by_call(messages: Iterable[Message]) -> dict[str, ToolResultPart]:
+def results_by_call(messages: Iterable[Message]) -> dict[str, SentResult]:
     """Return the tool results among messages, by call id.
 
     Of several the first counts: later prompts may hold it cut short or cleared.
     """
-    found: dict[str, ToolResultPart] = {}
+    found: dict[str, SentResult] = {}
     for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolResultPart) and part.id:
-                found.setdefault(part.id, part)
+        for at, part in enumerate(message.parts):
+            if isinstance(part, ToolResultPart) and part.id and part.id not in found:
+                found[part.id] = SentResult(part, f"{media_address(message)}/{at}")
     return found
+
+
+def media_address(message: Message) -> str:
+    """Return where the media of a stored message is, part by part."""
+    return f"/v1/messages/{message.hash.hex()}/media"
 
 
 def show_message(
@@ -158,13 +200,19 @@ def show_message(
     facts: Sequence[str] = (),
     calls: ShownCall = ShownCall(),
     rest: str | None = None,
+    media: str | None = None,
 ) -> ShownMessage:
     """Return a message for display; long texts are cut, with a way to all of them.
 
-    `rest` is that way for a message that has no row of its own.
+    `rest` is that way for a message that has no row of its own, `media` the address of what is
+    inside of it; "" where it has none.
     """
+    media = media_address(message) if media is None else media
     rest = rest or f"/texts/{message.hash.hex()}"
-    blocks = [_block(part, calls, rest=rest) for part in message.parts]
+    blocks = [
+        _block(part, calls, rest=rest, media=f"{media}/{at}" if media else "")
+        for at, part in enumerate(message.parts)
+    ]
     named = (message.name,) if message.name else ()
     return ShownMessage(
         who=WHO.get(message.role, message.role.capitalize()),
@@ -177,63 +225,120 @@ def show_message(
     )
 
 
-def _block(part: Part, calls: ShownCall, *, rest: str) -> Block | ToolCard:
+def _block(part: Part, calls: ShownCall, *, rest: str, media: str) -> Block | ToolCard:
     match part:
         case TextPart():
-            return text_block(part.text, rest=rest)
+            return text_block(part.text, rest=rest, media=media)
         case ReasoningPart():
-            return replace(text_block(part.text, rest=rest), kind="reasoning")
+            return replace(text_block(part.text, rest=rest, media=media), kind="reasoning")
         case ToolCallPart():
-            return tool_card(part, calls, rest=rest)
+            return tool_card(part, calls, rest=rest, media=media)
         case ToolResultPart():
-            return _result_card(part, calls, rest=rest)
+            return _result_card(part, calls, rest=rest, media=media)
         case MediaPart():
-            return _media(part)
+            return _media(part, calls, media)
         case OtherPart():
-            return value_block(part.value, rest=rest)
+            return value_block(part.value, rest=rest, media=media)
 
 
-def text_block(text: str, *, rest: str | None) -> TextBlock:
-    """Return a text, cut where it is long."""
-    if len(text) <= SHOWN_CHARS:
-        return TextBlock(text, len(text))
-    return TextBlock(text[:SHOWN_CHARS], len(text), rest)
+def text_block(text: str, *, rest: str | None, media: str = "") -> TextBlock:
+    """Return a text, cut where it is long; media in it stands behind it."""
+    shown, found = media_in(text)
+    blocks = _inside(found, media)
+    if len(shown) <= SHOWN_CHARS:
+        return TextBlock(shown, len(text), media=blocks)
+    return TextBlock(shown[:SHOWN_CHARS], len(text), rest, media=blocks)
 
 
-def value_block(value: Any, *, rest: str | None) -> Block:
+def value_block(value: Any, *, rest: str | None, media: str = "") -> Block:
     """Return any recorded value: a tree where it is JSON, else a plain text."""
-    found = parsed(value)
-    if isinstance(found, Mapping | list | tuple):
-        source = text_block(value, rest=rest) if isinstance(value, str) else None
-        return JsonBlock(json_tree(found), source)
-    text = found if isinstance(found, str) else json_tree(found).text
-    return replace(text_block(text, rest=rest), kind="plain")
+    read = parsed(value)
+    if isinstance(read, Mapping | list | tuple):
+        shown, found = media_in(read)
+        source = None
+        if isinstance(value, str):
+            text = without_media(value, found)
+            source = replace(text_block(text, rest=rest), media=())
+        return JsonBlock(json_tree(shown), source, media=_inside(found, media))
+    text = read if isinstance(read, str) else json_tree(read).text
+    return replace(text_block(text, rest=rest, media=media), kind="plain")
 
 
-def _media(part: MediaPart) -> MediaBlock:
+def without_media(text: str, found: Iterable[Recorded]) -> str:
+    """Return a text with a placeholder for each piece of media that was found in it."""
+    for one in found:
+        if isinstance(one.encoded, str) and one.encoded:
+            text = text.replace(one.encoded, one.placeholder)
+    return text
+
+
+def _inside(found: Sequence[Recorded], media: str) -> tuple[MediaBlock, ...]:
+    return tuple(
+        recorded_block(one, f"{media}/{at}" if media else None) for at, one in enumerate(found)
+    )
+
+
+def recorded_block(one: Recorded, href: str | None) -> MediaBlock:
+    """Return media whose bytes stand in the record itself."""
+    kind = one.kind
+    note = "" if one.data else "its base64 cannot be read"
+    return MediaBlock(
+        media_type=(one.declared if kind.view == "file" and one.declared else kind.media_type)[
+            :100
+        ],
+        href=href if one.data else None,
+        view=kind.view if href else "file",
+        size=file_size(len(one.data)),
+        digest=one.digest,
+        note=note or kind.why,
+        pixels=kind.pixels,
+    )
+
+
+def _media(part: MediaPart, calls: ShownCall, media: str) -> MediaBlock:
+    declared = (part.media_type or "file")[:100]
     if part.payload is not None:
-        return MediaBlock(part.media_type or "file", f"/v1/payloads/{part.payload}", part.payload)
+        stored = calls.payloads(part.payload) if calls.payloads else None
+        if isinstance(stored, str):
+            return MediaBlock(declared, None, reference=part.payload[:400], note=stored)
+        href = f"/v1/payloads/{part.payload}"
+        if stored is None:
+            return MediaBlock(declared, href, digest=part.payload.removeprefix("sha256:")[:64])
+        kind = stored.kind
+        return MediaBlock(
+            media_type=stored.declared if kind.view == "file" else kind.media_type,
+            href=f"{href}/media",
+            view=kind.view,
+            size=file_size(stored.size),
+            digest=stored.digest,
+            note=kind.why,
+            pixels=kind.pixels,
+        )
+    _, found = media_in_part(part)
+    if found:
+        return recorded_block(found[0], f"{media}/0" if media else None)
     if part.uri is not None:
-        return MediaBlock(part.media_type or "file", None, part.uri[:400])
-    size = len(part.data or "") * 3 // 4
-    return MediaBlock(part.media_type or "file", None, f"{size:,} bytes, inline")
+        return MediaBlock(declared, None, reference=part.uri[:2_000], note="not fetched")
+    return MediaBlock(declared, None, note="not stored")
 
 
-def tool_card(part: ToolCallPart, calls: ShownCall, *, rest: str | None) -> ToolCard:
+def tool_card(
+    part: ToolCallPart, calls: ShownCall, *, rest: str | None, media: str = ""
+) -> ToolCard:
     """Return a call that a model requested, with what became of it."""
     event = calls.events.get(part.id or "")
     result = calls.results.get(part.id or "")
     ran = event.ran if event else None
     length = _length(ran.start_ns, ran.end_ns) if ran else ""
     if ran is None:
-        running = ("ran, no step of it recorded", "") if result else ("not seen to run", "todo")
+        running = ("ran, no step of it recorded", "") if result else ("No tool span found", "todo")
     elif ran.is_error:
         running = (f"ran, failed{' after ' + length if length else ''}", "fail")
     elif ran.end_ns is None:
         running = ("running", "open")
     else:
         running = (f"ran {length}", "")
-    returned = ("returned", "") if result else ("not sent back yet", "todo")
+    returned = ("returned", "") if result else ("Result not yet returned to the model", "todo")
     held = calls.not_run.get(ran.link.step_id) if ran else None
     if held is not None:
         running, returned = held, ("not run", "todo")
@@ -246,12 +351,14 @@ def tool_card(part: ToolCallPart, calls: ShownCall, *, rest: str | None) -> Tool
         error="" if held is not None or not ran or not ran.is_error else "failed",
         arguments=None
         if part.arguments in (None, "", {})
-        else value_block(part.arguments, rest=rest),
-        result=() if result is None else (value_block(result.content, rest=rest),),
+        else value_block(part.arguments, rest=rest, media=media),
+        result=()
+        if result is None
+        else (value_block(result.part.content, rest=rest, media=result.media),),
     )
 
 
-def _result_card(part: ToolResultPart, calls: ShownCall, *, rest: str) -> ToolCard:
+def _result_card(part: ToolResultPart, calls: ShownCall, *, rest: str, media: str) -> ToolCard:
     event = calls.events.get(part.id or "")
     ran = event.ran if event else None
     held = calls.not_run.get(ran.link.step_id) if ran else None
@@ -264,7 +371,7 @@ def _result_card(part: ToolResultPart, calls: ShownCall, *, rest: str) -> ToolCa
         aside=held[0] if held else _length(ran.start_ns, ran.end_ns) if ran else "",
         error="failed" if ran and ran.is_error and held is None else "",
         arguments=None,
-        result=(value_block(part.content, rest=rest),),
+        result=(value_block(part.content, rest=rest, media=media),),
     )
 
 
@@ -273,7 +380,7 @@ def _length(start_ns: int | None, end_ns: int | None) -> str:
 
 
 def headline(message: Message | None) -> str:
-    """Return a message in a few words: `User`, `Assistant, asks for search × 2`, `Result of …`."""
+    """Return a message in a few words: `User`, `Assistant → search × 2 (tool call)`."""
     if message is None:
         return "Tool definitions"
     counts: dict[str, int] = {}
@@ -285,7 +392,7 @@ def headline(message: Message | None) -> str:
         names = ", ".join(
             f"{name} × {times}" if times > 1 else name for name, times in counts.items()
         )
-        return f"{who}, asks for {names[:120]}"
+        return f"{who} → {names[:120]} (tool call)"
     results = [part for part in message.parts if isinstance(part, ToolResultPart)]
     if results and results[0].name:
         return f"Result of {results[0].name}"
