@@ -20,7 +20,7 @@ from hansard_store.figures.records import (
     FigureSeries,
     FigureWindow,
 )
-from hansard_store.figures.rollup import FIGURE_COLUMNS, count_hour, due_in
+from hansard_store.figures.rollup import FIGURE_COLUMNS, count_hours, due_in
 from hansard_store.figures.tally import ALL, MERGED_MODEL, Tallies, Tally, count_runs_into
 from hansard_store.runs.filters import NEWEST_FIRST, RunFilter, first_page
 from hansard_store.runs.queries import matching_rows
@@ -146,7 +146,7 @@ class _Reader:
                 _COMPUTED, {"since": window.since_ns, "until": window.until_ns}
             )
         )
-        counted, hours, left = Tallies(), set(), _LIVE_SPANS
+        hours, left = set(), _LIVE_SPANS
         as_of_ns, pending = None, 0
         for start_ns in due_in(self._connection, window.since_ns, window.until_ns):
             bounds = {"since": start_ns, "until": start_ns + HOUR_NS}
@@ -154,11 +154,12 @@ class _Reader:
             if spans <= left:
                 left -= spans
                 hours.add(start_ns)
-                counted.update(count_hour(self._connection, start_ns))
             elif start_ns in computed:
                 as_of_ns = min(as_of_ns or computed[start_ns], computed[start_ns])
             else:
                 pending += 1
+        dimensions = (self._dimension,) if self._dimension else ()
+        counted = count_hours(self._connection, hours, dimensions)
         return _Due(counted, frozenset(hours), as_of_ns, pending)
 
     def _add_points(

@@ -8,7 +8,7 @@ unless the hour changed meanwhile. A day is the sum of its hours.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,15 +69,17 @@ def due_in(connection: apsw.Connection, since_ns: int, until_ns: int) -> list[in
     return [row[0] for row in connection.execute(_DUE, {"since": since_ns, "until": until_ns})]
 
 
-def count_hour(connection: apsw.Connection, start_ns: int) -> Tallies:
-    """Count the runs of one hour, in every stored dimension."""
+def count_hours(
+    connection: apsw.Connection, starts_ns: Iterable[int], dimensions: Collection[str] = STORED
+) -> Tallies:
+    """Count the runs of some hours, hour by hour, in some dimensions."""
     tallies = Tallies()
     count_runs_into(
         connection,
         tallies,
-        _runs_of(connection, start_ns),
+        (run for start_ns in starts_ns for run in _runs_of(connection, start_ns)),
         step_ns=HOUR_NS,
-        dimensions=STORED,
+        dimensions=dimensions,
     )
     return tallies
 
@@ -90,7 +92,7 @@ def compute_hour(connection: apsw.Connection, hour: DueHour) -> None:
     """
     with snapshot(connection):
         changes = connection.execute(_CHANGES, (hour.start_ns,)).get
-        tallies = count_hour(connection, hour.start_ns)
+        tallies = count_hours(connection, [hour.start_ns])
     now_ns = time.time_ns()
     day_ns = hour.start_ns // DAY_NS * DAY_NS
     with observing_transaction(connection):
