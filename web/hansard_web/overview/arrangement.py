@@ -71,11 +71,11 @@ def head_figures(now: Point, before: Point | None) -> tuple[HeadFigure, ...]:
         ),
         head("Latency p95", "duration", lambda one: one.p95_ns, less_is_good=True, detail=latency),
         head(
-            "Time to first token",
+            "Time to first token p50",
             "duration",
             lambda one: one.first_token_p50_ns,
             less_is_good=True,
-            detail=f"p50; p95 {first}",
+            detail=f"p95 {first}",
         ),
         head(
             "Error rate",

@@ -25,6 +25,7 @@ WIDTH: Final = 1000
 HEIGHT: Final = 100
 SERIES_COLOURS: Final = 6  # further series, and those named so, are grey: `other`
 BEFORE: Final = "period before"
+_LONE_SHARE: Final = 0.5  # of its column, that a point without neighbours is wide
 _GAP: Final = 0.22  # of a column, between bars
 _LONGEST_NAME: Final = 60  # characters in a title
 _SPARK_WIDTH: Final = 100
@@ -120,6 +121,13 @@ class Chart:
     summary: str
     csv: str = ""  # address of the same figures as a file
     page: str = ""  # address that a range is added to
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known of any column."""
+        return not any(line.path for line in self.lines) and not any(
+            column.bars for column in self.columns
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,18 +268,23 @@ def moment(epoch_ns: int) -> str:
 
 
 def path(values: Sequence[float | None], axis: ValueAxis) -> str:
-    """Return a path through the middles of the columns; a lone point is a dot."""
+    """Return a path through the middles of the columns; a lone point is a stroke of its column."""
     if not values:
         return ""
     width = WIDTH / len(values)
-    parts, pen_is_down = [], False
+    known = (False, *(value is not None for value in values), False)
+    parts = []
     for index, value in enumerate(values):
         if value is None:
-            pen_is_down = False
             continue
         x, y = round((index + 0.5) * width, 2), round(HEIGHT - axis.height(value, HEIGHT), 2)
-        parts.append(f"L{x} {y}" if pen_is_down else f"M{x} {y}h.01")
-        pen_is_down = True
+        if known[index]:
+            parts.append(f"L{x} {y}")
+        elif known[index + 2]:
+            parts.append(f"M{x} {y}h.01")
+        else:
+            half = round(width * _LONE_SHARE / 2, 2)
+            parts.append(f"M{round(x - half, 2)} {y}h{round(2 * half, 2)}")
     return "".join(parts)
 
 
