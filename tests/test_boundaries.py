@@ -52,7 +52,7 @@ CHANGED = {
     "annotations", "approvals", "compile", "errors", "events", "logs", "mcp", "memory",
     "messages", "metrics", "model", "notifications", "payloads", "policy", "replay", "replays",
     "reports", "runs", "scores", "signin", "signout", "tasks", "theme", "times", "tools",
-    "traces", "transcripts",
+    "traces", "transcripts", "views",
 }  # fmt: skip
 # The packages of the web floor that send a request to a model: a replay, a call for a program, the
 # demo, and what the server is set up with.

@@ -86,6 +86,30 @@ TWINS = {
     "/palette": Twin("/v1/find?q=child", "find child"),
     "/search": Twin("/v1/search?q=child", "search child"),
     "/usage": Twin("/v1/usage?by=model", "usage --by model"),
+    "/overview": Twin("/v1/overview?by=model", "overview --by model"),
+    "/fragments/overview": Twin("/v1/overview?since=24h", "overview --since 24h"),
+    "/latency": Twin("/v1/latency?by=tool", "latency --by tool"),
+    "/fragments/latency": Twin("/v1/latency", "latency"),
+    "/errors": Twin("/v1/errors", "errors list"),
+    "/errors/{error_id}": Twin("/v1/errors?limit=1", "errors list --limit 1"),
+    "/users": Twin("/v1/users", "users list"),
+    "/users/{user_id:path}": Twin("/v1/users/ana", "users show ana"),
+    "/fragments/conversations/messages": Twin(
+        "/v1/conversations/talk-1", "conversations show talk-1"
+    ),
+    "/fragments/transcripts/{log_id}": Twin("/v1/transcripts/{talk}", "transcripts show {talk}"),
+    "/fragments/runs/{run_id}/breaks": Twin("/v1/runs/{run}", "runs show {run}"),
+    "/fragments/values/{key}": Twin("/v1/facets/agent", "runs values agent"),
+    "/views": Twin("/v1/views", "views list"),
+    "/views/{name:path}": Twin("/v1/views", "views list"),
+    "/views/rename": Twin("/v1/views", "views list"),
+    "/views/delete": Twin("/v1/views", "views list"),
+    "/notifications": Twin("/v1/notifications", "notifications list"),
+    "/notifications/test": Twin("/v1/notifications", "notifications list"),
+    "/notifications/{notification_id}/retry": Twin(
+        "/v1/notifications?status=failed", "notifications list --status failed"
+    ),
+    "/metrics": Twin("/v1/ledger", "doctor"),
     "/health": Twin("/v1/ledger", "doctor"),
     "/fragments/health": Twin("/healthz", "doctor"),
 }
@@ -100,7 +124,10 @@ def page_paths() -> set[str]:
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, dict[str, str]]]:
     with serving(tmp_path_factory.mktemp("data")) as server:
-        assert export(http_exporter(server), spans(3, **{"gen_ai.conversation.id": "talk-1"}))
+        assert export(
+            http_exporter(server),
+            spans(3, **{"gen_ai.conversation.id": "talk-1", "user.id": "ana"}),
+        )
         run = json.loads(server.get("/v1/runs"))["items"][0]["run_id"]
         steps = json.loads(server.get(f"/v1/runs/{run}/steps"))["items"]
         said = hansard(

@@ -41,7 +41,10 @@ from tests.store.task_maker import task_maker
 # Readers of JSON for programs build a new document for each caller; services are no rows.
 _DOCUMENTS = ("_json",)
 # Neither is a query that is being built, a sum that is being added up, nor an error.
-_SERVICES = {"Reports", "DataFolder", "RunQuery", "Repeats", "UndecodableMessage"}
+_SERVICES = {
+    "Reports", "DataFolder", "GraphPart", "RunQuery", "Repeats", "SubtreeUsage", "Tallies", "Tally",
+    "UndecodableMessage",
+}  # fmt: skip
 
 
 def readers() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -150,12 +150,13 @@ FROM json_each(:runs) AS wanted CROSS JOIN run_facet AS facet
 ORDER BY facet.run, facet.kind, facet.value
 """
 _APPROVALS = """
-SELECT approval.trace_id, approval.status = 'rejected' AS is_rejected, count(*)
-FROM json_each(:traces) AS wanted CROSS JOIN approval INDEXED BY approval_run
-  ON approval.trace_id = unhex(wanted.value)
-WHERE approval.status = 'rejected'
-  OR (approval.status IN ('awaiting', 'revised') AND approval.expires_ns > :now_ns)
-GROUP BY approval.trace_id, is_rejected
+SELECT unhex(wanted.value),
+  (SELECT count(*) FROM approval INDEXED BY approval_run
+   WHERE approval.trace_id = unhex(wanted.value)
+     AND approval.status IN ('awaiting', 'revised') AND approval.expires_ns > :now_ns),
+  (SELECT count(*) FROM approval INDEXED BY approval_run
+   WHERE approval.trace_id = unhex(wanted.value) AND approval.status = 'rejected')
+FROM json_each(:traces) AS wanted
 """
 _FACETS = """
 SELECT facet.kind, facet.value, count(*) AS runs
@@ -403,7 +404,7 @@ def run_items(
     marks = marks_of_runs(connection, [row[0] for row in rows])
     traces = json.dumps([row[_PLAIN].hex() for row in rows])
     found = connection.execute(_APPROVALS, {"traces": traces, "now_ns": now_ns})
-    approvals = {(trace, bool(rejected)): count for trace, rejected, count in found}
+    approvals = {trace: (pending, rejected) for trace, pending, rejected in found}
     return [
         _item(
             row,
@@ -411,8 +412,8 @@ def run_items(
             models=tuple(names.get((row[0], "model"), ())),
             service_names=tuple(names.get((row[0], "service"), ())),
             marks=marks.get(row[0], NO_MARKS),
-            pending_approvals=approvals.get((row[_PLAIN], False), 0),
-            rejected_approvals=approvals.get((row[_PLAIN], True), 0),
+            pending_approvals=approvals[row[_PLAIN]][0],
+            rejected_approvals=approvals[row[_PLAIN]][1],
         )
         for row in rows
     ]
