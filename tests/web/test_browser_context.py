@@ -137,11 +137,11 @@ def test_unknown_is_not_cut_in_a_narrow_list(
     page = context.new_page()
     page.goto("/")
 
-    cell = page.locator(".runs tbody td", has_text="unknown").first
+    cell = page.locator(".runs tbody td", has_text="–").first
     expect(cell).to_be_visible()
     assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
-    expect(page.locator(".c-agent")).to_contain_text("gpt-4o-mini")
-    expect(page.locator(".c-agent .dim")).to_be_visible()
+    expect(page.locator("tbody .c-agent")).to_contain_text("gpt-4o-mini")
+    expect(page.locator("tbody .c-agent .dim")).to_be_visible()
     context.close()
 
 

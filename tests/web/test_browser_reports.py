@@ -24,7 +24,7 @@ def test_the_report_of_a_heartbeat_is_read_and_acknowledged(page: Page, runs: Ru
     page.goto("/")
 
     page.keyboard.press("g")
-    page.keyboard.press("o")
+    page.keyboard.press("w")
     expect(page.get_by_role("heading", name="Reports", exact=True)).to_be_visible()
     expect(page.locator(".report")).to_contain_text("7 calls failed in the last 24 hours")
     assert violations(page) == []
