@@ -36,7 +36,7 @@ def test_a_status_reads_as_words_and_waiting_for_a_decision_reads_alike_everywhe
 
     assert waits == {figures.WAITS}
     assert figures.status_word("revised") == "sent back"
-    assert (figures.status_word("no_end"), figures.status_word("ok")) == ("no end", "ok")
+    assert (figures.status_word("no_end"), figures.status_word("ok")) == ("no end", "OK")
 
 
 @pytest.mark.parametrize(

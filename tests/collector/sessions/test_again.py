@@ -29,6 +29,7 @@ def forget_sessions(store: Ingesting) -> None:
         DELETE FROM span WHERE flags & 16384;
         DELETE FROM span_record WHERE span NOT IN (SELECT id FROM span);
         DELETE FROM call WHERE span NOT IN (SELECT id FROM span);
+        DELETE FROM error_step WHERE span NOT IN (SELECT id FROM span);
         DELETE FROM attribute_fts WHERE rowid NOT IN (SELECT id FROM span);
         DELETE FROM tool_event;
         DELETE FROM run_facet WHERE run IN (SELECT id FROM run WHERE synthetic);
