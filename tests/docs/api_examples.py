@@ -23,7 +23,9 @@ PATHS: Final = {
     "branch_id": f"br_{LONG_ID}",
     "annotation_id": LONG_ID,
     "task_id": LONG_ID,
+    "key": "agent",
     "name": "REPORT-20261125T224606Z",
+    "user_id": "ana@example.com",
 }
 OTHER_PATHS: Final = {  # where the name alone does not say which
     "/v1/diff/runs/{left}/{right}": {"left": RUN, "right": LONG_ID},
@@ -36,6 +38,8 @@ QUERIES: Final = {
     "/v1/search": "q=refund",
     "/v1/sql": "q=SELECT+name,status+FROM+runs",
     "/v1/usage": "by=model",
+    "/v1/overview": "since=7d&by=agent",
+    "/v1/latency": "by=tool",
     "/v1/receipts": "source=docs/orders.md&reason=over_budget",
     "/v1/memory": "project=shop",
     "/v1/approvals": "status=awaiting",

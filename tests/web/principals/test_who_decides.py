@@ -35,6 +35,8 @@ DECISIONS: Final = {
     "POST /v1/memory/invalidate",
     "POST /v1/reports/{name}/ack",
     "POST /v1/tasks/{task_id}/decide",
+    "POST /errors/{error_id}",
+    "POST /v1/errors/{error_id}/decide",
 }
 WIRE: Final = {"tool": "wire_money", "arguments": {"to": "me"}, "agent": "bot"}
 
