@@ -110,12 +110,20 @@ COMMANDS: Final = (
     CommandEntry("payload", "payloads.cli", "Payloads: get the bytes of one, verify them."),
     CommandEntry("replay", "replay_page.cli", "Make a model call again: exactly, or with changes."),
     CommandEntry("mcp", "mcp.cli", "Offer the record to MCP clients, over stdin and stdout."),
-    CommandEntry("find", "palette.cli", "Find runs, steps, users, settings and pages by name."),
+    CommandEntry(
+        "find", "palette.cli", "Find runs, steps, users, conversations, settings and pages by name."
+    ),
     CommandEntry("search", "search.cli", "Find what was said, in any run."),
     CommandEntry("users", "users.cli", "Users: list, show."),
     CommandEntry("conversations", "conversations.cli", "Conversations: list, show."),
-    CommandEntry("overview", "overview.cli", "Sum runs, cost, errors and latency over time."),
-    CommandEntry("latency", "overview.cli", "Compare the latency of models, tools or agents."),
+    CommandEntry(
+        "overview", "overview.cli", "Sum runs, calls, cost, errors and latency over time."
+    ),
+    CommandEntry(
+        "latency",
+        "overview.cli",
+        "Compare the latency, errors and cost of models, tools or agents.",
+    ),
     CommandEntry("usage", "usage.cli", "Sum tokens and money."),
     CommandEntry(
         "doctor",
@@ -124,9 +132,7 @@ COMMANDS: Final = (
     ),
     CommandEntry("import", "cli.transfer", "Read OTLP files into the store."),
     CommandEntry("export", "cli.transfer", "Write all runs as OTLP."),
-    CommandEntry(
-        "table", "exports.cli", "Write a list as CSV, JSON, Markdown or HTML: approvals, memory, …"
-    ),
+    CommandEntry("table", "exports.cli", "Write a list as CSV, JSON, Markdown or HTML."),
     CommandEntry("backup", "health.cli", "Copy the store while it is used."),
     CommandEntry("restore", "health.cli", "Put a backup in an empty data folder."),
     CommandEntry("report", "reports.cli", "Write a status report, or read and acknowledge one."),

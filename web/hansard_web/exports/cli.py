@@ -38,7 +38,9 @@ def table(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Write a list as CSV, JSON, Markdown or HTML; filters are those of its route in the API.
+    """Write a list as CSV, JSON, Markdown or HTML.
+
+    Filters are those of the list's route in the API.
 
     Example: hansard table receipts reason=over_budget --format markdown
     """

@@ -42,7 +42,7 @@ def _asking(function: Any) -> Any:
 @click.option("--step", type=click.Choice(STEPS), help="hour up to 7 days, else day.")
 @_asking
 def overview(*, by: Any, step: Any, data: str | None, as_json: bool, **asked: Any) -> None:
-    """Sum runs, calls, tokens, cost, errors and latency over time.
+    """Sum runs, calls, cost, errors and latency over time.
 
     Steps are of UTC; a run counts in the one in which it started.
 
@@ -63,7 +63,7 @@ def overview(*, by: Any, step: Any, data: str | None, as_json: bool, **asked: An
               help="What is compared.")  # fmt: skip
 @_asking
 def latency(*, by: Any, data: str | None, as_json: bool, **asked: Any) -> None:
-    """Compare count, p50, p95, p99, errors and cost of models, tools or agents.
+    """Compare the latency, errors and cost of models, tools or agents.
 
     Example: hansard latency --by tool --since 24h
     """
