@@ -44,8 +44,8 @@ class Notifications:
     def why_off(self) -> str:
         """Why none is sent; "" while they are."""
         if not self.webhooks:
-            return "no webhook is set (`notify`)"
-        return "" if self.outbound else "`outbound` is off"
+            return "the setting notify names no webhook"
+        return "" if self.outbound else "the setting outbound is off"
 
     def endpoint_bodies(self) -> list[EndpointBody]:
         return [

@@ -1,7 +1,7 @@
 """The table of pages: the navigation, the `g` keys, the palette and the tests of all pages read it.
 
-A branch that adds a page adds its line here, at the place where the page stands in the bar or in
-the menu "More", and passes `here=NAME` to `Renderer.page`. Nothing else is needed: the bar, the
+A new page gets a line here, at the place where it stands in the bar or in the menu "More", and
+passes `here=NAME` to `Renderer.page`. Nothing else is needed: the bar, the
 menu, `g KEY`, the palette (Ctrl-K), `hansard find` and the browser test over every page at four
 widths take it from the table. `name` and `key` are unique (a test holds that); `hint` is the
 second line of the palette and the words that find the page there.
@@ -52,6 +52,5 @@ PLACES: Final = (
     ),
     Place("health", "Health", "/health", "h", "ingest, storage and endpoints", is_more=True),
 )
-# The keys that pages to come should take: o overview, e errors, l latency, i notifications.
 PRIMARY: Final = tuple(place for place in PLACES if not place.is_more)
 MORE: Final = tuple(place for place in PLACES if place.is_more)
