@@ -71,7 +71,7 @@ def test_an_empty_filtered_list_shows_the_first_run_that_meets_the_filter(
 @pytest.mark.covers("UI-24")
 def test_how_each_run_ended_is_a_word_that_screen_readers_read(page: Page, runs: RunMaker) -> None:
     made = {
-        "ok": runs.run("fine"),
+        "OK": runs.run("fine"),
         "error": runs.run("broken", status=2),
         "open": runs.run("begun", duration_s=None),
     }
