@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from hansard_web.overview.points import OTHERS, PeriodFigures, Point, PointSeries
 from hansard_web.overview.state import OverviewState, Window
@@ -87,6 +87,46 @@ def head_figures(now: Point, before: Point | None) -> tuple[HeadFigure, ...]:
     )
 
 
+class _Line(NamedTuple):
+    """A chart of lines: what each is of, and which of them is compared with the period before."""
+
+    name: str
+    title: str
+    unit: Unit
+    gets: Mapping[str, _Get]
+    compared: str
+
+
+_LATENCY: Final = _Line(
+    "latency",
+    "Latency of model calls",
+    "duration",
+    {"p50": lambda p: p.p50_ns, "p95": lambda p: p.p95_ns, "p99": lambda p: p.p99_ns},
+    "p95",
+)
+_FIRST_TOKEN: Final = _Line(
+    "first-token",
+    "Time to first token",
+    "duration",
+    {"p50": lambda p: p.first_token_p50_ns, "p95": lambda p: p.first_token_p95_ns},
+    "p50",
+)
+_ERROR_RATE: Final = _Line(
+    "error-rate",
+    "Error rate",
+    "percent",
+    {"runs": lambda p: p.failed_run_pct, "model calls": lambda p: p.error_pct},
+    "runs",
+)
+_CACHE_HITS: Final = _Line(
+    "cache-hits",
+    "Cache-hit rate",
+    "percent",
+    {"cache-hit rate": lambda p: p.cached_pct},
+    "cache-hit rate",
+)
+
+
 def charts_of(
     figures: PeriodFigures,
     before: PeriodFigures | None,
@@ -109,53 +149,38 @@ def charts_of(
         series = series or [Series(title, _values(figures.points, get))]
         return chart.bars(name, title, unit, series, before=_values(past, get))
 
-    def lines(name: str, title: str, unit: Unit, gets: dict[str, _Get], compared: str) -> Chart:
-        plain = len(gets) == 1
-        series = [
-            Series(label, _values(figures.points, get), mark="s1" if plain else _MARKS[label])
-            for label, get in gets.items()
-        ]
-        of = "" if plain else compared
-        past_values = _values(past, gets[compared])
-        return chart.lines(name, title, unit, series, before=past_values, before_of=of)
+    def lines(of: _Line) -> Chart:
+        return _line_chart(chart, of, figures.points, past)
 
     return (
         stacked("cost", "Cost", "money", lambda one: one.cost_usd_nano),
         stacked("calls", "Model calls", "count", lambda one: one.calls),
         stacked("tokens", "Tokens", "tokens", lambda one: one.tokens),
-        lines(
-            "latency",
-            "Latency of model calls",
-            "duration",
-            {"p50": lambda p: p.p50_ns, "p95": lambda p: p.p95_ns, "p99": lambda p: p.p99_ns},
-            "p95",
-        ),
-        lines(
-            "first-token",
-            "Time to first token",
-            "duration",
-            {"p50": lambda p: p.first_token_p50_ns, "p95": lambda p: p.first_token_p95_ns},
-            "p50",
-        ),
-        lines(
-            "error-rate",
-            "Error rate",
-            "percent",
-            {"runs": lambda p: p.failed_run_pct, "model calls": lambda p: p.error_pct},
-            "runs",
-        ),
+        lines(_LATENCY),
+        lines(_FIRST_TOKEN),
+        lines(_ERROR_RATE),
         token_kinds(chart, figures.points),
-        lines(
-            "cache-hits",
-            "Cache-hit rate",
-            "percent",
-            {"cache-hit rate": lambda p: p.cached_pct},
-            "cache-hit rate",
-        ),
+        lines(_CACHE_HITS),
         # Of a model only its calls are counted, not the runs around them.
         stacked("errors", "Failed model calls", "count", lambda one: one.errors)
         if state.by == "model"
         else stacked("errors", "Failed runs", "count", lambda one: one.failed_runs),
+    )
+
+
+def _line_chart(chart: ChartOf, of: _Line, points: Sequence[Point], past: Sequence[Point]) -> Chart:
+    plain = len(of.gets) == 1
+    series = [
+        Series(label, _values(points, get), mark="s1" if plain else _MARKS[label])
+        for label, get in of.gets.items()
+    ]
+    return chart.lines(
+        of.name,
+        of.title,
+        of.unit,
+        series,
+        before=_values(past, of.gets[of.compared]),
+        before_of="" if plain else of.compared,
     )
 
 
