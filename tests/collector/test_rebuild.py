@@ -79,6 +79,7 @@ DERIVED = {
 # Everything but what a run's number and pin are, and where its spans belong.
 SPOIL = """
 DELETE FROM call;
+DELETE FROM error_step;
 DELETE FROM usage_sum;
 DELETE FROM usage_below;
 DELETE FROM run_facet;

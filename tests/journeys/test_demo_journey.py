@@ -275,6 +275,7 @@ def test_who_has_no_mouse_finds_out_why_a_patch_was_wrong(tab: Watched) -> None:
     hands.press("/")
     page.keyboard.type("tool:remember")
     expect(page.locator("#run-count")).to_have_text("1 run")
+    page.keyboard.press("Escape")  # closes the completions
     page.keyboard.press("Escape")
     hands.press("j")
     hands.opens("Make the failing test pass")
