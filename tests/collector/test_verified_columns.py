@@ -27,6 +27,7 @@ from hansard_store.database.connections import open_for_maintenance
 from hansard_store.database.data_folder import DataFolder
 from hansard_store.database.upkeep_slices import Pace
 from hansard_store.errors import StoppedError
+from hansard_store.figures.rollup import compute_hour, due_hours
 from hansard_store.maintenance.garbage import collect_garbage
 from hansard_store.verification.integrity import IntegrityFinding, verify_store
 from tests.collector.ingesting import Ingesting, span, traces
@@ -68,6 +69,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     for agent, records in SESSIONS.values():
         ingesting.send(request(records, agent))
     ingesting.close()
+    with closing(open_for_maintenance(ingesting.folder)) as connection:
+        for hour in due_hours(connection)[1:]:  # one stays due
+            compute_hour(connection, hour)
     with ApprovalService(ingesting.folder.path) as desk:
         asked = desk.propose(Proposal("wire", {"kroner": 100})).approval.approval_id
         desk.approve(asked, by="ann")

@@ -28,6 +28,11 @@ UNPROVABLE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "first_span": "the step that said it first; derived in another order, it is another",
         },
         "tool_event": {"id": _NUMBER},
+        "figure": {"computed_ns": "when the row was computed; what it says is compared"},
+        "figure_due": {
+            ALL: "hours whose figures are to be computed again; a row too many has it done once "
+            "more"
+        },
         "seal_due": {
             "id": "the order of the marks of the last seconds; each mark is signed, and the next "
             "seal removes it",

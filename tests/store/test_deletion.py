@@ -45,7 +45,7 @@ from tests.store.killed_seals import found
 
 OTHER = bytes(reversed(range(16)))
 # Of who sent what and when, which deletion leaves alone.
-KEPT = ("ledger", "sender", "refusal", "setting", "tombstone", "seal_due")
+KEPT = ("ledger", "sender", "refusal", "setting", "tombstone", "seal_due", "figure_due")
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 10}
 
 

@@ -41,6 +41,7 @@ from hansard_store.verification.derived import (
     iter_logs,
     iter_points,
 )
+from hansard_store.verification.figures import check_figures
 from hansard_store.verification.integrity import IntegrityFinding
 
 _PREFIX: Final = ".verify-"
@@ -71,6 +72,7 @@ def verify_derived(
             found = [
                 *find_orphans(old),
                 *check_items(old),
+                *check_figures(old),
                 *compare_derived(old, new, progress=progress),
             ]
             return [IntegrityFinding("derived", *one) for one in found]

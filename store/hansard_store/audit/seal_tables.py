@@ -87,7 +87,7 @@ NOT_SEALED: Final[Mapping[str, str]] = {
         (
             "run", "run_facet", "call", "usage_sum", "usage_below", "text", "text_use",
             "message_prefix", "tool_event", "compilation", "receipt", "span_link", "session_log",
-            "traced_turn", "figure", "figure_due", "error_step",
+            "traced_turn", "figure", "error_step",
         ),
         _DERIVED,
     ),
@@ -98,6 +98,7 @@ NOT_SEALED: Final[Mapping[str, str]] = {
     "seal_due": "each mark is signed",
     "content_use": "held against the records that name a content",
     "content_list_use": "held against the records that name a list",
+    "figure_due": "how far this program is with its own work; no record",
     "setting": "how far this program is with its own work; no record",
     "evaluated_run": "how far this program is with its own work; no record",
     "process_keepalive": "until when a process is assumed to be alive; no record",

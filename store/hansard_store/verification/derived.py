@@ -78,7 +78,8 @@ _DERIVED: Final = {
         "id, parent_span_id, name, label, kind, start_ns, end_ns, sort_ns, status, role, dialect, "
         "flags, agent_name, tool_name, tool_call_id, model, tokens_input, tokens_output, "
         "tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, summary, notes, "
-        "derived_version",
+        "derived_version, likeness",
+        is_too={"likeness": None},  # of a version before the column
     ),
     "run": _Derived(
         1,

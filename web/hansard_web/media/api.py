@@ -91,7 +91,7 @@ def message_media(
 def step_media(
     request: Request, site: SiteDep, step_id: str, part: str, number: Number
 ) -> Response:
-    """Give media of an input or output of a step: `arguments`, `result`, `input`, `output`, …"""
+    """Give media of an input or output of a step: `arguments`, `result`, `input` or `output`."""
     return _of_step(request, site, step_id, part, number)
 
 
