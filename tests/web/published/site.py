@@ -447,7 +447,12 @@ def look(site: Site) -> None:
 
 
 def _read(site: Site, template: str, told: Json) -> None:
-    queries = {"/v1/search": {"q": "refund"}, "/v1/sql": {"q": "SELECT * FROM runs"}}
+    queries = {
+        "/v1/find": {"q": "clerk"},
+        "/v1/overview": {"q": "refund", "by": "model"},
+        "/v1/search": {"q": "refund"},
+        "/v1/sql": {"q": "SELECT * FROM runs"},
+    }
     names = [one["name"] for one in told.get("parameters", ()) if one["in"] == "path"]
     values = [ids_for(site, template, name) for name in names]
     for chosen in zip(*values, strict=False) if names else [()]:

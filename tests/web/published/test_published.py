@@ -38,11 +38,16 @@ OPERATIONS: Final = sorted(
     for route in api_routes()
     for method in route.methods or ()
 )
-# Those with a body of JSON fields; the bytes of a payload have none.
+# Those with a body of JSON fields: the bytes of a payload are none, and notifications need none.
+_WITHOUT_FIELDS: Final = {
+    "/v1/payloads/{ref}",
+    "/v1/notifications/test",
+    "/v1/notifications/{notification_id}/retry",
+}
 WITH_FIELDS: Final = [
     (method, path)
     for method, path in OPERATIONS
-    if method in ("POST", "PUT", "PATCH") and path != "/v1/payloads/{ref}"
+    if method in ("POST", "PUT", "PATCH") and path not in _WITHOUT_FIELDS
 ]
 # A fork that goes on live needs a model server, and a replay is still running only where it takes
 # long; tests/web/replay holds both to their models.
