@@ -62,6 +62,7 @@ RELATIONS: Final = re.compile(
     r"|name a run or a step, and not both"
     r"|are a run and a step|this approval is of no batch|the bytes are sha256"
     r"|stable_hash is not the hash of kind and content"
+    r"|the window ends before it begins|the window has [0-9,]+ steps of one (hour|day)"
     r"|approvals are required of|this Idempotency-Key came with another body"
 )
 # Alone such a field is no item's: tests/web/sidecar/test_sidecar_refusals.py sends whole items.
