@@ -461,6 +461,9 @@ def _read(site: Site, template: str, told: Json) -> None:
         )
         if "/media" in template:
             _parts(site, template, dict(zip(names, chosen, strict=True)))
+    if template == "/v1/payloads/{ref}":
+        for some in ("bytes=2-5", "bytes=999999-", "bytes=5-2", "lines=1-2", "bytes=0-1,4-5"):
+            site.ask("GET", template, headers={"range": some}, ref=site.ids["ref"][-1])
     if template.endswith("/export") and names:
         for form in ("otlp-proto", "jsonl", "html"):
             site.ask("GET", template, query={"format": form}, run_id=site.ids["own_run"][0])
@@ -470,7 +473,8 @@ def _parts(site: Site, template: str, names: dict[str, str]) -> None:
     """Ask for parts of media, and for media that is there already."""
     tag = site.client.get(address_of(template, names)).headers["etag"]
     for headers in (
-        {"range": "bytes=2-5"}, {"range": "bytes=999999-"}, {"if-none-match": tag},
+        {"range": "bytes=2-5"}, {"range": "bytes=999999-"}, {"range": "lines=1-2"},
+        {"if-none-match": tag},
     ):  # fmt: skip
         site.ask("GET", template, headers=headers, **names)
 
