@@ -18,6 +18,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "cursor": "`next_cursor` of the page before, as it was answered",
     "printable": "Unicode without control characters, formatting and line breaks; not blank",
     "rule-set": "a rule set as docs/policy.md has it, or `shipped:NAME`; else 422 `invalid_policy`",
+    "run-filters": "parameters of `GET /v1/runs` as in an address: `status=error&agent=mender`",
     "search": 'words, `"a phrase"`, `prefix*` of three letters or more, `-word` beside them',
     "tag": "1 to 64 letters, digits and . : / + - _, the first a letter or digit",
     "sql": "one SELECT over the views of docs/columns.md",

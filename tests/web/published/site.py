@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,22 +15,34 @@ from urllib.parse import quote
 import httpx2
 from jsonschema import Draft202012Validator
 
+from hansard._config.setting import CONFIG_FILE
 from hansard_store.principals.model import Scope
+from hansard_store.runs.values import VALUE_KEYS
 from hansard_web.app.security import is_a_decision
 from hansard_web.exports.registry import NAMES
+from tests.instrumentation.clients.provider import json_reply, providing
 from tests.journeys.processes import demonstrating, hansard
 from tests.signing import add_token, bearer
+from tests.web.recorded_media import message, png, url
 from tests.web.traces import Trace, said
 
 Json = dict[str, Any]
 _JSON: Final = "application/json"
 _LINES: Final = "application/x-ndjson"
 _TALK: Final = "c3" * 16
+_SHOT: Final = "d4" * 16
 _SCRIPT: Final[Json] = {"hansard_script": 1, "otherwise": {"say": "Refunded."}}
 
 
 def operation_of(method: str, template: str) -> str:
     return f"{method} {template}"
+
+
+def address_of(template: str, names: Mapping[str, str]) -> str:
+    """Return the address of an operation with the values of its path."""
+    for name, value in names.items():
+        template = template.replace(f"{{{name}}}", quote(value, safe=""))
+    return template
 
 
 @dataclass
@@ -62,9 +75,7 @@ class Site:
         **names: str,
     ) -> Any:
         """Send a request and return the answer's body; what does not fit is in `wrong`."""
-        path = template
-        for name, value in names.items():
-            path = path.replace(f"{{{name}}}", quote(value, safe=""))
+        path = address_of(template, names)
         more: dict[str, Any] = {} if body is None else {"json": body}
         if content is not None:
             more["content"] = content
@@ -84,6 +95,8 @@ class Site:
         kind, contents = _type_of(answer), described.get("content", {})
         if answer.status_code >= 500:
             return [f"{status}: {answer.text[:300]}"]
+        if not contents:
+            return [f"{status} has a body"] if answer.content else []
         if kind not in contents:
             # The bytes of a payload have whatever type they were stored with.
             if "application/octet-stream" in contents and answer.status_code < 400:
@@ -121,8 +134,9 @@ def _type_of(answer: httpx2.Response) -> str:
 
 @contextmanager
 def serving_filled(data: Path) -> Iterator[Site]:
-    """Run a demo's server with more of everything in its store."""
+    """Run a demo's server with more of everything in its store, and a receiver of what it sends."""
     with (
+        _receiving(data),
         demonstrating(data) as story,
         httpx2.Client(
             base_url=story.address, auth=_Person(data), timeout=240, trust_env=False
@@ -133,6 +147,17 @@ def serving_filled(data: Path) -> Iterator[Site]:
         fill(site)
         look(site)
         yield site
+
+
+@contextmanager
+def _receiving(data: Path) -> Iterator[None]:
+    """Take all notifications of the server that will run over a folder."""
+    with providing() as receiver:
+        receiver.answer = lambda _: json_reply({})
+        data.mkdir()
+        settings = f'outbound = "on"\nnotify = ["{receiver.address}/hook"]\n'
+        (data / CONFIG_FILE).write_text(settings)
+        yield
 
 
 # ---- every operation that writes
@@ -150,6 +175,10 @@ def fill(site: Site) -> None:
     _reports(site)
     _replays(site)
     _talk(site)
+    _media(site)
+    _views(site)
+    _errors(site)
+    _notifications(site)
 
 
 def _runs(site: Site) -> None:
@@ -324,13 +353,58 @@ def _talk(site: Site) -> None:
     trace.span(8, 1, "claude_code.compaction", 5, 1, trigger="auto")
     short = [first[0], said("user", "So far: one question."), said("user", "Question 2")]
     trace.chat(9, 1, short, said("assistant", "Answer 2"), 7)
+    _export(site, trace)
+    site.ids["compaction"] = [trace.step(8)]
+
+
+def _export(site: Site, trace: Trace) -> None:
     answer = site.client.post(
         "/v1/traces",
         content=trace.request.SerializeToString(),
         headers={"content-type": "application/x-protobuf"},
     )
     assert answer.status_code == 200
-    site.ids["compaction"] = [trace.step(8)]
+
+
+def _media(site: Site) -> None:
+    """Send an image in a message and in what a tool returned, for a user; store it as a payload."""
+    image = png()
+    trace = Trace(_SHOT)
+    trace.agent(1, duration_s=12, name="viewer", user__id="ana@example.com")
+    sent = message({"type": "image_url", "image_url": {"url": url("image/png", image)}})
+    trace.chat(2, 1, [sent], said("assistant", "A square."), 1, duration_s=0.5)
+    trace.tool(3, 1, "look", "c1", 2, result=json.dumps({"shot": url("image/png", image)}))
+    _export(site, trace)
+    page = site.client.get(f"/runs/{_SHOT}", params={"view": "conversation"}).text
+    site.ids["digest"] = sorted(set(re.findall(r"/v1/messages/([0-9a-f]+)/media/", page)))
+    assert site.ids["digest"], page
+    site.ids["spoken"], site.ids["shown"] = [trace.step(2)], [trace.step(3)]
+    for data in (image, image + bytes(300_000)):  # the longer one is kept as a file
+        ref = f"sha256:{sha256(data).hexdigest()}"
+        kind = {"content-type": "image/png"}
+        site.ask("PUT", "/v1/payloads/{ref}", content=data, headers=kind, ref=ref)
+        site.ids["ref"].append(ref)
+
+
+def _views(site: Site) -> None:
+    told = {"query": "status=error&agent=clerk", "sort": "-cost_usd", "columns": "agent,cost"}
+    for name in ("Failed runs", "Kept"):
+        site.ask("POST", "/v1/views", body={"name": name, **told})
+    site.ask("POST", "/v1/views/rename", body={"name": "Failed runs", "to": "Failed"})
+    site.ask("POST", "/v1/views/delete", body={"name": "Failed"})
+
+
+def _errors(site: Site) -> None:
+    [error, *_] = site.ask("GET", "/v1/errors")["items"]
+    for decided in ({"decision": "watch"}, {"decision": "note", "note": "the bank's"}):
+        at = "/v1/errors/{error_id}/decide"
+        site.ask("POST", at, body=decided, error_id=error["error_id"])
+
+
+def _notifications(site: Site) -> None:
+    sent = site.ask("POST", "/v1/notifications/test")["notification"]
+    at = "/v1/notifications/{notification_id}/retry"
+    site.ask("POST", at, notification_id=sent["id"])
 
 
 # ---- every operation that reads
@@ -348,9 +422,15 @@ def look(site: Site) -> None:
     for path, name in (
         ("/v1/approvals", "approval_id"), ("/v1/memory", "memory_id"), ("/v1/tasks", "task_id"),
         ("/v1/conversations", "conversation_id"), ("/v1/replay", "replay_id"),
+        ("/v1/users", "user_id"),
     ):  # fmt: skip
         listed = site.ask("GET", path, query={"limit": 500})["items"]
         site.ids[name] = [one[name] for one in listed]
+    failed = site.ask("GET", "/v1/errors", query={"state": "all"})["items"]
+    site.ids["error_id"] = [one["error_id"] for one in failed]
+    sent = site.ask("GET", "/v1/notifications", query={"limit": 500})["items"]
+    site.ids["notification_id"] = [one["id"] for one in sent]
+    site.ids["key"] = list(VALUE_KEYS)
     given = site.ask("GET", "/v1/annotations", query={"state": "all"})["items"]
     site.ids["annotation_id"] = [one["annotation_id"] for one in given if one["annotation_id"]]
     talks = site.ask("GET", "/v1/transcripts")["items"]
@@ -367,16 +447,36 @@ def look(site: Site) -> None:
 
 
 def _read(site: Site, template: str, told: Json) -> None:
-    queries = {"/v1/search": {"q": "refund"}, "/v1/sql": {"q": "SELECT * FROM runs"}}
+    queries = {
+        "/v1/find": {"q": "clerk"},
+        "/v1/overview": {"q": "refund", "by": "model"},
+        "/v1/search": {"q": "refund"},
+        "/v1/sql": {"q": "SELECT * FROM runs"},
+    }
     names = [one["name"] for one in told.get("parameters", ()) if one["in"] == "path"]
     values = [ids_for(site, template, name) for name in names]
     for chosen in zip(*values, strict=False) if names else [()]:
         site.ask(
             "GET", template, query=queries.get(template), **dict(zip(names, chosen, strict=True))
         )
+        if "/media" in template:
+            _parts(site, template, dict(zip(names, chosen, strict=True)))
+    if template == "/v1/payloads/{ref}":
+        for some in ("bytes=2-5", "bytes=999999-", "bytes=5-2", "lines=1-2", "bytes=0-1,4-5"):
+            site.ask("GET", template, headers={"range": some}, ref=site.ids["ref"][-1])
     if template.endswith("/export") and names:
         for form in ("otlp-proto", "jsonl", "html"):
             site.ask("GET", template, query={"format": form}, run_id=site.ids["own_run"][0])
+
+
+def _parts(site: Site, template: str, names: dict[str, str]) -> None:
+    """Ask for parts of media, and for media that is there already."""
+    tag = site.client.get(address_of(template, names)).headers["etag"]
+    for headers in (
+        {"range": "bytes=2-5"}, {"range": "bytes=999999-"}, {"range": "lines=1-2"},
+        {"if-none-match": tag},
+    ):  # fmt: skip
+        site.ask("GET", template, headers=headers, **names)
 
 
 def ids_for(site: Site, template: str, name: str) -> list[str]:
@@ -389,4 +489,13 @@ def ids_for(site: Site, template: str, name: str) -> list[str]:
         kind = "step_id" if "/steps/" in template else "run_id"
         found = site.ids[kind][:6]
         return found if name == "left" else found[1:] + found[:1]
+    if "/media/" in template and name != "digest":
+        is_call = "{message}" in template
+        stored = {
+            "step_id": site.ids["spoken" if is_call else "shown"],
+            "message": ["sent-0"],
+            "part": ["0"] if is_call or "{digest}" in template else ["result"],
+            "number": ["0"],
+        }
+        return stored[name]
     return site.ids[name]

@@ -52,6 +52,11 @@ _FORMATS: Final[dict[str, SearchStrategy[str]]] = {
     "cursor": st.nothing(),  # only an answer has one
     "printable": st.text(_PRINTABLE, min_size=1, max_size=20),
     "search": st.from_regex("[a-z]{1,8}( -[a-z]{1,8}| [a-z]{3,8}\\*)?", fullmatch=True),
+    "run-filters": st.from_regex(
+        "((status=(ok|error)|agent=[a-z]{1,8}|since=[1-9]h|min_cost=[0-9])"
+        "(&(tool=[a-z]{1,8}|tag=[a-z]{1,8}|receipts=yes|q=[a-z]{1,8})){0,2})?",
+        fullmatch=True,
+    ),
     "rule-set": st.just("shipped:support-agent"),
     "sql": st.sampled_from(["SELECT run_id, name FROM runs", "SELECT 1", "select '\u2028' as x"]),
     "tag": st.from_regex("[0-9A-Za-z_][0-9A-Za-z_.:/+-]{0,63}", fullmatch=True),

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from fastapi import Path
 from pydantic import WithJsonSchema
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.errors import NotFoundError
@@ -23,6 +23,7 @@ from hansard_store.content.payloads import (
 )
 from hansard_store.content.retention import BINARY
 from hansard_store.steps.queries import get_step
+from hansard_web.api.files import StoredFile
 from hansard_web.api.parameters import PayloadRef
 from hansard_web.api.router import NounRouter
 from hansard_web.app.site import Site, SiteDep
@@ -68,7 +69,7 @@ def payload_media(request: Request, site: SiteDep, ref: PayloadRef) -> Response:
     headers = _headers(kind, digest, cache=_PINNED)
     if _is_known(request, digest):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return FileResponse(path, media_type=kind.media_type, headers=headers)
+    return StoredFile(path, media_type=kind.media_type, headers=headers)
 
 
 @router.get(

@@ -54,7 +54,7 @@ def overview(
     """Sum runs, calls, tokens, cost, errors and latency over time; 30 days unless given.
 
     A run, with all in it, counts in the step in which it started. Without a filter only runs of
-    kind agent count.
+    kind agent count. A window that ends before it begins, or of more than 2,000 steps, is refused.
     """
     report = _report(
         site,
@@ -76,7 +76,11 @@ def latency(
     ] = "model",
     merge_models: MergeDep = False,
 ) -> ApiResponse:
-    """Compare count, p50, p95, p99, errors and cost of models, tools or agents; without points."""
+    """Compare count, p50, p95, p99, errors and cost of models, tools or agents; without points.
+
+    30 days unless given; a window that ends before it begins, or of more than 2,000 days, is
+    refused.
+    """
     report = _report(
         site,
         filters,

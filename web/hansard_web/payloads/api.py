@@ -8,7 +8,7 @@ from typing import Annotated
 
 from anyio import to_thread
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from hansard_collector.payloads import store_payload as store_prepared
 from hansard_store.bodies import Answer, Description, body_of
@@ -22,6 +22,7 @@ from hansard_store.content.payloads import (
     read_payload,
 )
 from hansard_store.content.retention import BINARY, Retention
+from hansard_web.api.files import StoredFile
 from hansard_web.api.openapi import answers
 from hansard_web.api.parameters import PayloadRef
 from hansard_web.api.router import ApiResponse, NounRouter
@@ -53,7 +54,11 @@ class StoredPayload(Answer):
 @router.get(
     "/v1/payloads/{ref}",
     response_class=Response,
-    responses={200: {"content": {BINARY: {}}, "description": "the bytes, as an attachment"}},
+    responses={
+        200: {"content": {BINARY: {}}, "description": "the bytes, as an attachment"},
+        206: {"content": {BINARY: {}}, "description": "the range that was requested"},
+        416: {"description": "no such range"},
+    },
 )
 def payload_bytes(site: SiteDep, ref: PayloadRef) -> Response:
     """Give the bytes of a payload.
@@ -70,7 +75,7 @@ def payload_bytes(site: SiteDep, ref: PayloadRef) -> Response:
         data = read_payload(site.folder, payload)
         return Response(data, media_type=payload.media_type, headers=headers)
     path = checked_file(site.folder, payload)
-    return FileResponse(path, media_type=payload.media_type, headers=headers)
+    return StoredFile(path, media_type=payload.media_type, headers=headers)
 
 
 def _headers(payload: Payload) -> dict[str, str]:
