@@ -21,7 +21,6 @@ export const current = (href, names) => {
 export const fragment = (url, part) => `${main().dataset.fragments}/${part}${url.search}`;
 const inRun = (url) => main().dataset.path === url.pathname;
 
-// A request takes the place of one under way (hx-sync of the pane); htmx would drop a third one.
 const askPane = (url) => htmx.ajax("GET", fragment(url, "step"), { source: "#step", target: "#step", swap: "innerHTML" });
 // The address changes at once: a pane that comes late must not take back what was chosen since.
 const openPane = async (url) => {
