@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from tests.journeys.axe import violations
@@ -62,6 +62,33 @@ def test_the_tree_is_read_with_the_keyboard_alone(page: Page, pipeline: Pipeline
     page.keyboard.press("Escape")
     expect(page.locator("#step")).to_be_hidden()
     expect(page).not_to_have_url(re.compile("span="))
+
+
+@pytest.mark.covers("UI-24")
+def test_who_goes_on_before_a_pane_has_come_stays_there(page: Page, pipeline: Pipeline) -> None:
+    tool_loop().send(pipeline)
+    page.goto(f"/runs/{RUN}?closed=1")
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        held.append(route)
+
+    page.route("**/step?*", hold_the_first)
+    page.keyboard.press("e")
+    expect(row(page, 5)).to_have_attribute("aria-selected", "true")
+    for _ in range(2):
+        page.keyboard.press("k")
+    held[0].continue_()
+
+    expect(page.locator("#step .pane-head h2")).to_have_text("execute_tool read_file")
+    expect(page).to_have_url(re.compile(f"span={3:016x}"))
+    expect(row(page, 3)).to_be_focused()
+    expect(row(page, 3)).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("k")
+    expect(page.locator("#step .pane-head h2")).to_have_text("chat gpt-4o-mini")
+    expect(page).to_have_url(re.compile(f"span={2:016x}"))
 
 
 def test_tabs_stay_chosen_from_step_to_step(page: Page, pipeline: Pipeline) -> None:

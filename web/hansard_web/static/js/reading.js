@@ -21,10 +21,11 @@ export const current = (href, names) => {
 export const fragment = (url, part) => `${main().dataset.fragments}/${part}${url.search}`;
 const inRun = (url) => main().dataset.path === url.pathname;
 
+const askPane = (url) => htmx.ajax("GET", fragment(url, "step"), { source: "#step", target: "#step", swap: "innerHTML" });
 // The address changes at once: a pane that comes late must not take back what was chosen since.
 const openPane = async (url) => {
   if (url.href !== location.href) history.pushState({ htmx: true }, "", url);
-  await htmx.ajax("GET", fragment(url, "step"), { target: "#step", swap: "innerHTML" });
+  await askPane(url);
   if (matchMedia("(width < 62.5rem)").matches) document.getElementById("step").scrollIntoView(); // it stands below
 };
 
@@ -33,7 +34,7 @@ export const renewPane = () => {
   const pane = document.getElementById("step");
   const isBusy = pane.contains(document.activeElement) || pane.contains(getSelection().anchorNode);
   if (isBusy || !pane.querySelector('.pane-head .status[data-status="open"]')) return;
-  htmx.ajax("GET", fragment(new URL(location.href), "step"), { target: "#step", swap: "innerHTML" });
+  askPane(new URL(location.href));
 };
 
 const forgetOpening = () => {

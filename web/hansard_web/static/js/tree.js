@@ -20,8 +20,8 @@ const jump = async (to, back) => {
     await loadWindow(found.line - 80, { address: fragment(url, "tree"), show: found.line });
   } else bringIntoView(found.line);
   const row = document.getElementById(`s-${found.key}`);
-  await select(current(row.querySelector(".tg-title").href, ["tab"]));
-  focusRow(row);
+  focusRow(row); // not when the pane has come: the reader may have gone on by then
+  select(current(row.querySelector(".tg-title").href, ["tab"]));
 };
 const here = (event) => event.target.closest?.("#rows > [role=row]") ?? selected() ?? rows()[0];
 const step = (way) => (event) => {
