@@ -55,6 +55,7 @@ _MESSAGES: Final = [{"role": "user", "content": "Refund order 7, please."}]
 _ASKED: Final = [{"role": "user", "parts": [{"type": "text", "text": "Refund order 7, please."}]}]
 
 BODIES: Final[dict[str, Json]] = {
+    "POST /v1/errors/{error_id}/decide": {"decision": "close", "note": "Fixed in 1.4."},
     "POST /v1/runs/start": {"agent_name": "clerk", "user_goal": "Refund order 7"},
     "POST /v1/runs/{run_id}/steps": {"name": "answer", "inputs": _MESSAGES},
     "POST /v1/runs/{run_id}/end": {"output": "Refunded."},
