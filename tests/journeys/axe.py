@@ -12,6 +12,12 @@ VENDOR: Final = Path(__file__).parents[1] / "vendor"
 COLOURS: Final = ("color-contrast", "link-in-text-block")
 _RUN: Final = """
 async (rules) => {
+  // Colours on their way from one theme to the other belong to neither.
+  await new Promise(requestAnimationFrame);
+  const passing = document.getAnimations()
+    .filter((one) => one.effect?.getComputedTiming().endTime < 2000)
+    .map((one) => one.finished);
+  await Promise.allSettled(passing);
   const found = await axe.run(document, {
     resultTypes: ["violations"],
     preload: false,
