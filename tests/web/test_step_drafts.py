@@ -32,7 +32,7 @@ DENY = {
 
 
 @dataclass
-class Told:
+class DraftedRun:
     """A store that a program filled, served."""
 
     client: TestClient
@@ -51,7 +51,7 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
+def drafted(tmp_path: Path) -> Iterator[DraftedRun]:
     """Draft 1 is sent back, draft 2 is edited and approved, and runs in a later step."""
     sent: list[str] = []
 
@@ -90,28 +90,28 @@ def told(tmp_path: Path) -> Iterator[Told]:
         run_id = client.get("/v1/runs").json()["items"][0]["run_id"]
         items = client.get(f"/v1/runs/{run_id}/steps").json()["items"]
         steps = [one["step_id"] for one in items if one["role"] == "tool"]
-        yield Told(client, data, steps, sent)
+        yield DraftedRun(client, data, steps, sent)
     pipeline.close()
 
 
-def test_the_draft_that_was_sent_back_is_shown_so_with_its_successor(told: Told) -> None:
-    gate, panel = told.gate(1), told.panel(1)
+def test_the_draft_that_was_sent_back_is_shown_so_with_its_successor(drafted: DraftedRun) -> None:
+    gate, panel = drafted.gate(1), drafted.panel(1)
 
     assert gate["states"] == ["requested", "sent back by rosa (draft 1)", "not run"]
     assert (gate["draft"], gate["next_draft"]) == (1, 2)
-    assert gate["next_step_id"] == told.steps[2]
+    assert gate["next_step_id"] == drafted.steps[2]
     assert "approved" not in panel.text
     assert "see draft 2" in panel.text
     links = [one["href"] for one in panel.all("a")]
-    assert links == [f"/approvals/{gate['approval_id']}", f"/steps/{told.steps[2]}"]
+    assert links == [f"/approvals/{gate['approval_id']}", f"/steps/{drafted.steps[2]}"]
 
 
 def test_the_draft_that_ran_is_shown_so_on_the_step_that_proposed_and_the_one_that_ran_it(
-    told: Told,
+    drafted: DraftedRun,
 ) -> None:
-    proposed, ran = told.gate(2), told.gate(3)
+    proposed, ran = drafted.gate(2), drafted.gate(3)
 
-    assert told.sent == ["ana: draft three"]
+    assert drafted.sent == ["ana: draft three"]
     for one in (proposed, ran):
         assert one["states"][-4:] == [
             "edited by rosa (draft 3)", "approved by rosa (claimed)", "ran", "returned",
@@ -119,13 +119,13 @@ def test_the_draft_that_ran_is_shown_so_on_the_step_that_proposed_and_the_one_th
         assert one["next_draft"] is None
 
 
-def test_what_a_rule_denied_did_not_run(told: Told) -> None:
-    assert told.gate(0)["states"] == ["requested", "blocked"]
+def test_what_a_rule_denied_did_not_run(drafted: DraftedRun) -> None:
+    assert drafted.gate(0)["states"] == ["requested", "blocked"]
 
 
-def test_the_log_names_the_step_of_each_draft(told: Told) -> None:
-    store = ApprovalService(DataFolder(told.path))
-    history = store.history(told.gate(1)["approval_id"])
+def test_the_log_names_the_step_of_each_draft(drafted: DraftedRun) -> None:
+    store = ApprovalService(DataFolder(drafted.path))
+    history = store.history(drafted.gate(1)["approval_id"])
     store.close()
 
     found = [
@@ -133,50 +133,52 @@ def test_the_log_names_the_step_of_each_draft(told: Told) -> None:
         for one in history
         if one.trace_id and one.span_id
     ]
-    first, second = told.steps[1], told.steps[2]
+    first, second = drafted.steps[1], drafted.steps[2]
     assert [kind for kind, step in found if step == first] == ["action.created", "action.revised"]
     assert {step for kind, step in found[2:]} == {second}
     assert [kind for kind, _ in found[2:]][-2:] == ["action.claimed", "action.executed"]
 
 
 @pytest.mark.slow
-def test_the_command_line_says_the_same_and_the_store_verifies(told: Told) -> None:
+def test_the_command_line_says_the_same_and_the_store_verifies(drafted: DraftedRun) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [Path(sys.executable).with_name("hansard"), *arguments, "--data", str(told.path)],
+            [Path(sys.executable).with_name("hansard"), *arguments, "--data", str(drafted.path)],
             capture_output=True, text=True, env=dict(os.environ), timeout=240, check=False,
         )  # fmt: skip
 
-    shown = run("steps", "show", told.steps[1])
+    shown = run("steps", "show", drafted.steps[1])
     verified = run("verify")
 
     assert "requested → sent back by rosa (draft 1) → not run; see draft 2" in shown.stdout
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-def test_a_call_in_the_conversation_that_was_held_did_not_run(told: Told) -> None:
+def test_a_call_in_the_conversation_that_was_held_did_not_run(drafted: DraftedRun) -> None:
     from hansard_store.database.readers import open_reader
     from hansard_web.approvals.step_history import calls_not_run
 
-    connection = open_reader(DataFolder(told.path))
+    connection = open_reader(DataFolder(drafted.path))
     try:
-        found = calls_not_run(connection, told.steps[0].partition("-")[0])
+        found = calls_not_run(connection, drafted.steps[0].partition("-")[0])
     finally:
         connection.close()
 
     assert found == {
-        told.steps[0]: ("blocked by policy", "fail"),
-        told.steps[1]: ("sent back by rosa", "fail"),
+        drafted.steps[0]: ("blocked by policy", "fail"),
+        drafted.steps[1]: ("sent back by rosa", "fail"),
     }
     assert json.dumps(found)
 
 
-def test_the_rows_of_the_tree_say_who_decided_each_draft_and_hatch_the_wait(told: Told) -> None:
-    run_id = told.steps[1].partition("-")[0]
-    page = parse(told.client.get(f"/runs/{run_id}").text)
+def test_the_rows_of_the_tree_say_who_decided_each_draft_and_hatch_the_wait(
+    drafted: DraftedRun,
+) -> None:
+    run_id = drafted.steps[1].partition("-")[0]
+    page = parse(drafted.client.get(f"/runs/{run_id}").text)
     rows = {row["id"]: row for row in page.all(role="row") if "id" in row.attributes}
 
-    first, second = (rows[f"s-{told.steps[at].partition('-')[2]}"] for at in (1, 2))
+    first, second = (rows[f"s-{drafted.steps[at].partition('-')[2]}"] for at in (1, 2))
 
     assert "sent back by rosa, " in first.text
     assert "approved by rosa" not in first.text

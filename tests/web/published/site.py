@@ -387,9 +387,9 @@ def _media(site: Site) -> None:
 
 
 def _views(site: Site) -> None:
-    told = {"query": "status=error&agent=clerk", "sort": "-cost_usd", "columns": "agent,cost"}
+    view = {"query": "status=error&agent=clerk", "sort": "-cost_usd", "columns": "agent,cost"}
     for name in ("Failed runs", "Kept"):
-        site.ask("POST", "/v1/views", body={"name": name, **told})
+        site.ask("POST", "/v1/views", body={"name": name, **view})
     site.ask("POST", "/v1/views/rename", body={"name": "Failed runs", "to": "Failed"})
     site.ask("POST", "/v1/views/delete", body={"name": "Failed"})
 
