@@ -46,6 +46,20 @@ def pytest_configure() -> None:
     os.environ.pop("HANSARD_HEADS_COPY", None)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _own_state() -> Iterator[None]:
+    """Give each module a state folder of its own.
+
+    Copies of one store have one id and go on differently: the head that one module's copy left
+    would make the next module's copy an older store, on which nothing may be claimed.
+    """
+    shared = os.environ["XDG_STATE_HOME"]
+    with tempfile.TemporaryDirectory(prefix="hansard-state-", ignore_cleanup_errors=True) as own:
+        os.environ["XDG_STATE_HOME"] = own
+        yield
+    os.environ["XDG_STATE_HOME"] = shared
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Three workers for two cores: a third of the time of a test it waits for another process."""
     return (os.cpu_count() or 1) * 3 // 2 or 1

@@ -36,13 +36,13 @@ def stock_loop(turns: int = 40, *, failed_turn: int | None = None) -> Trace:
     """An agent that looks for the same article again and again, with a growing prompt."""
     trace = Trace(RUN)
     trace.agent(1, name="watcher", duration_s=turns * 2.0)
-    turns = [said("user", "Is A-17 in stock?")]
+    messages = [said("user", "Is A-17 in stock?")]
     for turn in range(turns):
         trace.chat(
-            2 + 2 * turn, 1, list(turns), said("assistant", f"look {turn}"), turn * 2,
+            2 + 2 * turn, 1, list(messages), said("assistant", f"look {turn}"), turn * 2,
             tokens=(1000 + turn, 10), model="gpt-4o",
         )  # fmt: skip
-        turns.append(said("assistant", f"look {turn}"))
+        messages.append(said("assistant", f"look {turn}"))
         failed = "no answer" if turn == failed_turn else None
         trace.tool(
             3 + 2 * turn, 1, "get_stock", f"c{turn}", turn * 2 + 1, 0.5, failed=failed, **ARGUMENTS
@@ -204,14 +204,14 @@ def broken_cache(turns: int) -> Trace:
     """A run whose system prompt, long enough to be cached, carries the time."""
     trace = Trace(RUN)
     trace.agent(1, duration_s=turns * 2.0)
-    turns = [said("user", f"Question {'w ' * 3000}")]
+    messages = [said("user", f"Question {'w ' * 3000}")]
     for turn in range(turns):
         system = said("system", f"It is {turn} o'clock. You help.")
         trace.chat(
-            2 + turn, 1, [system, *turns], said("assistant", f"a{turn}"), turn * 2,
+            2 + turn, 1, [system, *messages], said("assistant", f"a{turn}"), turn * 2,
             tokens=(3000 + turn, 5),
         )  # fmt: skip
-        turns.append(said("assistant", f"a{turn}"))
+        messages.append(said("assistant", f"a{turn}"))
     return trace
 
 
