@@ -86,6 +86,7 @@ TWINS = {
     "/palette": Twin("/v1/find?q=child", "find child"),
     "/search": Twin("/v1/search?q=child", "search child"),
     "/usage": Twin("/v1/usage?by=model", "usage --by model"),
+    "/fragments/usage": Twin("/v1/usage?by=agent", "usage --by agent"),
     "/overview": Twin("/v1/overview?by=model", "overview --by model"),
     "/fragments/overview": Twin("/v1/overview?since=24h", "overview --since 24h"),
     "/latency": Twin("/v1/latency?by=tool", "latency --by tool"),

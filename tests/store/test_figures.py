@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from hansard_compiler.model_names import undated
 from hansard_store.annotations.service import AnnotationService
 from hansard_store.database.connections import open_for_maintenance
-from hansard_store.figures.histograms import RELATIVE_ERROR, Histogram, bucket_of, merged
+from hansard_store.figures.histograms import EMPTY, RELATIVE_ERROR, Histogram, bucket_of, merged
 from hansard_store.figures.queries import figure_report
 from hansard_store.figures.records import (
     DAY_NS,
@@ -24,10 +25,12 @@ from hansard_store.figures.records import (
     HOUR_NS,
     Dimension,
     FigureReport,
+    Figures,
     FigureWindow,
     Step,
 )
 from hansard_store.figures.rollup import compute_hour, due_hours
+from hansard_store.figures.sums import figure_sums
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.runs.filters import RunFilter
 from tests.web.makers import RunMaker
@@ -85,6 +88,28 @@ def assert_rows_are_right(connection: apsw.Connection) -> None:
                 rows = report(connection, step, by, merge_models=merge_models)
                 live = report(connection, step, by, is_live=True, merge_models=merge_models)
                 assert rows == live, (step, by, merge_models)
+                if by is not None:
+                    assert_sums_are_right(connection, rows, by, merge_models=merge_models)
+
+
+def assert_sums_are_right(
+    connection: apsw.Connection, rows: FigureReport, by: Dimension, *, merge_models: bool
+) -> None:
+    """Compare the sums of tables, by rows and counted, with those of a report."""
+    for filters in (None, RunFilter(kind="agent")):
+        sums = figure_sums(
+            connection, rows.window, (by,), filters=filters, merge_models=merge_models,
+            now_ns=time.time_ns(),
+        )  # fmt: skip
+        expected = {one.key: without_latency(one.total) for one in rows.series}
+        assert dict(sums.of[by]) == expected
+        assert sums.total == without_latency(rows.total.total)
+
+
+def without_latency(figures: Figures) -> Figures:
+    return replace(
+        figures, run_latency=EMPTY, call_latency=EMPTY, tool_latency=EMPTY, first_token=EMPTY
+    )
 
 
 @given(st.lists(st.integers(1, 10**13), min_size=1, max_size=80), st.integers(1, 79))

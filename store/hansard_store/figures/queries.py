@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -68,13 +68,51 @@ def figure_report(
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
+class Due:
     """The hours of a window that are not as their rows say."""
 
     counted: Tallies  # of those that were counted now
     hours: frozenset[int]  # that were
     as_of_ns: int | None
     pending: int
+
+
+def due_of(connection: apsw.Connection, window: FigureWindow, dimensions: Collection[str]) -> Due:
+    """Count due hours, the newest first, while they are small; the others are as they were."""
+    bounds = {"since": window.since_ns, "until": window.until_ns}
+    computed = dict(connection.execute(_COMPUTED, bounds))
+    hours, left = set(), _LIVE_SPANS
+    as_of_ns, pending = None, 0
+    for start_ns in due_in(connection, window.since_ns, window.until_ns):
+        bounds = {"since": start_ns, "until": start_ns + HOUR_NS}
+        spans: int = connection.execute(_SPANS, bounds).get
+        if spans <= left:
+            left -= spans
+            hours.add(start_ns)
+        elif start_ns in computed:
+            as_of_ns = min(as_of_ns or computed[start_ns], computed[start_ns])
+        else:
+            pending += 1
+    counted = count_hours(connection, hours, dimensions)
+    return Due(counted, frozenset(hours), as_of_ns, pending)
+
+
+def runs_of_filter(
+    connection: apsw.Connection, window: FigureWindow, filters: RunFilter, *, now_ns: int
+) -> Iterator[int]:
+    """Return the runs of a window that meet a filter, by their numbers."""
+    since_ns = max(window.since_ns, filters.since_ns or window.since_ns)
+    until_ns = min(window.until_ns, filters.until_ns or window.until_ns)
+    found = matching_rows(
+        connection,
+        replace(filters, since_ns=since_ns, until_ns=until_ns),
+        "1",
+        sort=NEWEST_FIRST,
+        after=first_page(NEWEST_FIRST),
+        now_ns=now_ns,
+        limit=_EVERY_RUN,
+    )
+    return (number for number, _ in found)
 
 
 class _Reader:
@@ -90,9 +128,10 @@ class _Reader:
         self._connection = connection
         self._window = window
         self._by, self._dimension = by, dimension
+        self._dimensions = (dimension,) if dimension else ()
 
     def stored(self, *, with_latency: bool) -> FigureReport:
-        due = self._due()
+        due = due_of(self._connection, self._window, self._dimensions)
         points, totals = Tallies(), Tallies()
         for dimension in (ALL, self._dimension) if self._dimension else (ALL,):
             keeps_latency = with_latency or dimension == ALL
@@ -103,25 +142,13 @@ class _Reader:
 
     def counted(self, filters: RunFilter, *, now_ns: int) -> FigureReport:
         window = self._window
-        since_ns = max(window.since_ns, filters.since_ns or window.since_ns)
-        until_ns = min(window.until_ns, filters.until_ns or window.until_ns)
-        wanted = replace(filters, since_ns=since_ns, until_ns=until_ns)
-        found = matching_rows(
-            self._connection,
-            wanted,
-            "1",
-            sort=NEWEST_FIRST,
-            after=first_page(NEWEST_FIRST),
-            now_ns=now_ns,
-            limit=_EVERY_RUN,
-        )
         points = Tallies()
         count_runs_into(
             self._connection,
             points,
-            (number for number, _ in found),
+            runs_of_filter(self._connection, window, filters, now_ns=now_ns),
             step_ns=STEP_NS[window.step],
-            dimensions=(self._dimension,) if self._dimension else (),
+            dimensions=self._dimensions,
         )
         totals = Tallies()
         for (dimension, _, key), tally in points.items():
@@ -138,33 +165,7 @@ class _Reader:
             series=_ranked(found) if dimension else (),
         )
 
-    def _due(self) -> _Due:
-        """Count due hours, the newest first, while they are small; the others are as they were."""
-        window = self._window
-        computed = dict(
-            self._connection.execute(
-                _COMPUTED, {"since": window.since_ns, "until": window.until_ns}
-            )
-        )
-        hours, left = set(), _LIVE_SPANS
-        as_of_ns, pending = None, 0
-        for start_ns in due_in(self._connection, window.since_ns, window.until_ns):
-            bounds = {"since": start_ns, "until": start_ns + HOUR_NS}
-            spans: int = self._connection.execute(_SPANS, bounds).get
-            if spans <= left:
-                left -= spans
-                hours.add(start_ns)
-            elif start_ns in computed:
-                as_of_ns = min(as_of_ns or computed[start_ns], computed[start_ns])
-            else:
-                pending += 1
-        dimensions = (self._dimension,) if self._dimension else ()
-        counted = count_hours(self._connection, hours, dimensions)
-        return _Due(counted, frozenset(hours), as_of_ns, pending)
-
-    def _add_points(
-        self, points: Tallies, dimension: str, due: _Due, *, with_latency: bool
-    ) -> None:
+    def _add_points(self, points: Tallies, dimension: str, due: Due, *, with_latency: bool) -> None:
         """Add the figures of every step of the window."""
         step_ns = STEP_NS[self._window.step]
         changed = {hour // step_ns * step_ns for hour in due.hours}
@@ -176,7 +177,7 @@ class _Reader:
             points[dimension, start_ns, key].add_stored(tally.stored(), with_latency=with_latency)
 
     def _hours_of(
-        self, dimension: str, steps: Iterable[int], step_ns: int, due: _Due
+        self, dimension: str, steps: Iterable[int], step_ns: int, due: Due
     ) -> Iterator[tuple[int, str, Tally]]:
         """Yield what the hours of some steps come to: as counted now, else by their rows."""
         for start_ns in steps:
@@ -192,7 +193,7 @@ class _Reader:
             for (_, _, key), tally in hours.items():
                 yield start_ns, key, tally
 
-    def _add_totals(self, totals: Tallies, dimension: str, due: _Due) -> None:
+    def _add_totals(self, totals: Tallies, dimension: str, due: Due) -> None:
         """Add what the whole window comes to: by whole days where it has any, else by hours."""
         window = self._window
         first_day = -(-window.since_ns // DAY_NS) * DAY_NS

@@ -1,7 +1,7 @@
-"""Tokens and money by day, model, agent and conversation.
+"""Tokens and money by day, model, agent, user, service, tag and conversation.
 
-Days, agents and conversations are summed from the totals of runs, which count every call once;
-models from the calls themselves. A run belongs to the day on which it started.
+All but models are summed from the totals of runs, which count every call once; models from the
+calls themselves. A run belongs to the day on which it started.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """What one day, model, agent or conversation used; None sums = nothing reported any."""
+    """What one day, model, agent, user … used; None sums = nothing reported any."""
 
     key: str | None  # a day as 2026-01-31; None: the runs or calls that name none
     runs: int
@@ -65,12 +65,18 @@ WHERE call.run = :run AND call.counted = 1 AND span.end_ns IS NOT NULL
   AND NOT span.flags & {int(SpanFlag.ERROR)}
   AND NOT EXISTS (SELECT 1 FROM usage_sum WHERE usage_sum.run = :run AND usage_sum.counted = 1)
 """
-_UNPRICED = """
-SELECT count(*)
-FROM run INDEXED BY run_started CROSS JOIN call ON call.run = run.id
+# A run counts for each of its services and tags.
+_BY_FACET = """
+SELECT wanted.value, count(*), sum(run.model_calls), {sums}
+FROM run INDEXED BY run_started LEFT JOIN ({values}) AS wanted ON wanted.run = run.id
 WHERE run.started_ns >= :since AND run.started_ns < :until
-  AND call.counted = 1 AND call.cost_usd_nano IS NULL
-  AND NOT EXISTS (SELECT 1 FROM usage_sum WHERE usage_sum.run = run.id AND usage_sum.counted = 1)
+GROUP BY 1 ORDER BY 9 DESC, 4 DESC, 1 LIMIT :limit
+"""
+_SERVICES = "SELECT run, value FROM run_facet WHERE kind = 'service'"
+_TAGS = """
+SELECT DISTINCT run.id AS run, annotation.name AS value
+FROM annotation CROSS JOIN run ON run.trace_id = annotation.trace_id
+WHERE annotation.kind = 'tag' AND annotation.ended_ns IS NULL
 """
 _QUERIES = {
     "day": _BY_RUN.format(
@@ -80,6 +86,9 @@ _QUERIES = {
     ),
     "model": _BY_MODEL,
     "agent": _BY_RUN.format(key="run.agent_name", sums=_RUN_SUMS, order="9 DESC, 4 DESC, 1"),
+    "user": _BY_RUN.format(key="run.user_id", sums=_RUN_SUMS, order="9 DESC, 4 DESC, 1"),
+    "service": _BY_FACET.format(sums=_RUN_SUMS, values=_SERVICES),
+    "tag": _BY_FACET.format(sums=_RUN_SUMS, values=_TAGS),
     "conversation": _BY_RUN.format(
         key="run.conversation_id", sums=_RUN_SUMS, order="9 DESC, 4 DESC, 1"
     ),
@@ -115,14 +124,6 @@ def list_usage(
         raise InvalidQueryError("by", f"usage by {by!r} is not known; known are {known}")
     parameters = {"since": since_ns, "until": until_ns, "limit": limit}
     return [_row(row) for row in connection.execute(_QUERIES[by], parameters)]
-
-
-def count_unpriced(
-    connection: apsw.Connection, *, since_ns: int = 0, until_ns: int = _MAX_NS
-) -> int:
-    """Return how many counted calls of the runs of a window have no cost: sums are without them."""
-    found: int = connection.execute(_UNPRICED, {"since": since_ns, "until": until_ns}).get
-    return found
 
 
 def total_usage(rows: Sequence[UsageRow], *, key: str | None = None) -> UsageRow:

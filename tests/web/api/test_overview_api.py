@@ -99,3 +99,38 @@ def test_what_cannot_be_meant_is_refused(
 
     assert answer.status_code == 400
     assert answer.json()["error"]["details"]["parameter"] == parameter
+
+
+@pytest.mark.covers("UI-26")
+@pytest.mark.parametrize("by", ["model", "agent", "user", "service", "tag"])
+def test_the_usage_page_shows_what_the_api_sums(
+    two_agents: RunMaker, client: TestClient, by: str
+) -> None:
+    api = client.get("/v1/usage", params={"by": by}).json()["items"]
+    table = client.get(
+        "/v1/tables/usage", params={"by": by, "dated": "1", "format": "json"}
+    ).json()["rows"]
+    page = client.get("/usage", params={"since": "all", "dated": "1"}).text
+
+    of_api = {one["key"]: (one["model_calls"], one["cost_usd"]) for one in api}
+    assert {one["key"]: (one["model_calls"], one["cost_usd"]) for one in table} == of_api
+    assert sum(one["model_calls"] for one in table) == 2
+    for key in of_api:
+        assert key is None or f'title="{key}"' in page
+
+
+def test_usage_of_all_time_is_that_of_the_runs_however_old(
+    runs: RunMaker, client: TestClient
+) -> None:
+    runs.run(model="gpt-4o-mini", age_s=500 * 86_400)
+    runs.run(model="gpt-4o-mini", age_s=60)
+
+    def calls(since: str) -> int:
+        items = client.get("/v1/tables/usage", params={"since": since, "format": "json"}).json()[
+            "rows"
+        ]
+        return sum(one["model_calls"] for one in items)
+
+    assert (calls("all"), calls("30d")) == (2, 1)
+    assert client.get("/usage?since=all&show=tokens&by=user").status_code == 200
+    assert client.get("/usage?since=all&show=kinds&step=hour").status_code == 200

@@ -28,6 +28,7 @@ _TABLES: Final = {
     "runs": "runs.table",
     "senders": "health.table:SENDERS",
     "tasks": "tasks.table",
+    "usage": "usage.table",
     "users": "users.table",
 }
 NAMES: Final = tuple(_TABLES)

@@ -24,6 +24,7 @@ from hansard_web.overview.page import (
     accuracy,
     chips_of,
     exported,
+    merge_switch,
     period_head,
 )
 from hansard_web.overview.reading import read_totals
@@ -263,9 +264,4 @@ def _lines(
 def _merged(state: OverviewState) -> Choice | None:
     if state.by != "model":
         return None
-    return Choice(
-        "Merge dated versions",
-        replace(state, is_dated=not state.is_dated).url,
-        is_on=not state.is_dated,
-        title="gpt-4o-2024-08-06 counts as gpt-4o",
-    )
+    return merge_switch(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from hansard_web.overview.points import OTHERS, PeriodFigures, Point, PointSeries
@@ -30,22 +31,31 @@ class HeadFigure:
     title: str = ""
 
 
+def head_of(
+    now: Point,
+    before: Point | None,
+    label: str,
+    unit: Unit,
+    get: _Get,
+    *,
+    less_is_good: bool | None = None,
+    detail: str = "",
+) -> HeadFigure:
+    """Return one figure of a period, with its change since the period before."""
+    value, past = get(now), None if before is None else get(before)
+    change = change_text(value, past)
+    tone = ""
+    if less_is_good is not None and change[:1] in "+−×" and change:
+        tone = "good" if (change[0] == "−") == less_is_good else "bad"
+    exact = f"{value:,.0f} tokens" if unit == "tokens" and value is not None else ""
+    return HeadFigure(
+        label, value_text(value, unit), change, tone, value_text(past, unit), detail, exact
+    )
+
+
 def head_figures(now: Point, before: Point | None) -> tuple[HeadFigure, ...]:
     """Return the figures above the charts."""
-
-    def head(
-        label: str, unit: Unit, get: _Get, *, less_is_good: bool | None = None, detail: str = ""
-    ) -> HeadFigure:
-        value, past = get(now), None if before is None else get(before)
-        change = change_text(value, past)
-        tone = ""
-        if less_is_good is not None and change[:1] in "+−×" and change:
-            tone = "good" if (change[0] == "−") == less_is_good else "bad"
-        exact = f"{value:,.0f} tokens" if unit == "tokens" and value is not None else ""
-        return HeadFigure(
-            label, value_text(value, unit), change, tone, value_text(past, unit), detail, exact
-        )
-
+    head = partial(head_of, now, before)
     cached = value_text(now.cached_pct, "percent")
     reasoning = value_text(now.reasoning_tokens, "tokens")
     latency = f"p50 {value_text(now.p50_ns, 'duration')}, p99 {value_text(now.p99_ns, 'duration')}"
@@ -127,6 +137,33 @@ _CACHE_HITS: Final = _Line(
 )
 
 
+def chart_frame(
+    figures: PeriodFigures, state: OverviewState, window: Window, *, csv: str
+) -> ChartOf:
+    """Return what the charts of a page share: columns that lead to their runs."""
+    return ChartOf(
+        Buckets(figures.starts_ns, window.until_ns),
+        lambda since, until: state.runs_url(("since", since), ("until", until)),
+        page=state.url,
+        csv=csv,
+    )
+
+
+def stacked_chart(
+    chart: ChartOf,
+    named: tuple[str, str, Unit],
+    get: _Get,
+    figures: PeriodFigures,
+    state: OverviewState,
+    past: Sequence[Point] = (),
+) -> Chart:
+    """Return a figure over time, stacked by the dimension that is chosen; `named`: name, title."""
+    name, title, unit = named
+    series = [_dimension(one, state, get) for one in figures.series]
+    series = series or [Series(title, _values(figures.points, get))]
+    return chart.bars(name, title, unit, series, before=_values(past, get))
+
+
 def charts_of(
     figures: PeriodFigures,
     before: PeriodFigures | None,
@@ -136,18 +173,11 @@ def charts_of(
     csv: str,
 ) -> tuple[Chart, ...]:
     """Return the charts of the page, in the order in which they are looked at."""
-    chart = ChartOf(
-        Buckets(figures.starts_ns, window.until_ns),
-        lambda since, until: state.runs_url(("since", since), ("until", until)),
-        page=state.url,
-        csv=csv,
-    )
+    chart = chart_frame(figures, state, window, csv=csv)
     past = before.points if before and before.total.runs else ()
 
     def stacked(name: str, title: str, unit: Unit, get: _Get) -> Chart:
-        series = [_dimension(one, state, get) for one in figures.series]
-        series = series or [Series(title, _values(figures.points, get))]
-        return chart.bars(name, title, unit, series, before=_values(past, get))
+        return stacked_chart(chart, (name, title, unit), get, figures, state, past)
 
     def lines(of: _Line) -> Chart:
         return _line_chart(chart, of, figures.points, past)

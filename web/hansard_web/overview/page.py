@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 from urllib.parse import urlencode
@@ -15,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from hansard_store.errors import InvalidQueryError
 from hansard_store.figures.histograms import RELATIVE_ERROR
 from hansard_store.figures.records import FigureReport
+from hansard_store.figures.sums import FigureSums
 from hansard_store.runs.queries import last_change
 from hansard_web.app.site import SiteDep
 from hansard_web.overview.arrangement import HeadFigure, charts_of, head_figures
@@ -65,6 +67,7 @@ class PeriodHead:
     carried: tuple[tuple[str, str], ...]  # what the form of a period carries along
     since_input: str
     until_input: str
+    is_custom: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ def _page(
     except InvalidQueryError as error:
         problems.append(str(error))
     scheme = "https" if site.settings.secure_cookies else "http"
-    bare = replace(state, runs=state.runs.without(*_filter_keys(state)).searching(""))
+    bare = replace(state, runs=state.runs.without(*filter_keys(state)).searching(""))
     return OverviewPage(
         head=period_head(state, window, "Overview"),
         state=state,
@@ -147,7 +150,7 @@ def _page(
         dimensions=tuple(
             Choice(one, replace(state, by=one).url, is_on=one == state.by) for one in DIMENSIONS
         ),
-        steps=_steps(state, window),
+        steps=step_choices(state, window),
         switches=_switches(state),
         exported=tuple(exported(state)),
         heads=head_figures(found.now.total, found.before_total) if found else (),
@@ -178,20 +181,27 @@ def exported(state: OverviewState) -> list[tuple[str, str]]:
     return [pair for pair in (*own, *period, *state.runs.pairs()) if pair[1]]
 
 
-def period_head(state: OverviewState, window: Window, title: str) -> PeriodHead:
-    """Return the head of a page with a period."""
+def period_head(
+    state: OverviewState, window: Window, title: str, more: Mapping[str, str] = {}
+) -> PeriodHead:
+    """Return the head of a page with a period; `more`: periods that it has beside the usual."""
     until_ns = min(window.until_ns, window.now_ns) if not state.is_custom else window.until_ns
     return PeriodHead(
         state=state,
         title=title,
         period=interval_text(window.since_ns, window.until_ns),
         periods=tuple(
-            Choice(label, state.period(name).url, is_on=name == state.since and not state.is_custom)
-            for name, label in PERIODS.items()
+            Choice(
+                label,
+                state.period(name).url,
+                is_on=name == state.since and not state.runs.value("until"),
+            )
+            for name, label in {**PERIODS, **more}.items()
         ),
         carried=tuple(pair for pair in state.pairs() if pair[0] not in _PERIOD_KEYS),
         since_input=figures.iso_time(window.since_ns)[:16],
         until_input=figures.iso_time(until_ns)[:16],
+        is_custom=state.is_custom and state.since not in more,
     )
 
 
@@ -208,11 +218,11 @@ def chips_of(state: OverviewState) -> tuple[Chip, ...]:
     return tuple(chips)
 
 
-def _filter_keys(state: OverviewState) -> set[str]:
+def filter_keys(state: OverviewState) -> set[str]:
     return {term.key for term in state.runs.terms} - set(_PERIOD_KEYS)
 
 
-def _steps(state: OverviewState, window: Window) -> tuple[Choice, ...]:
+def step_choices(state: OverviewState, window: Window) -> tuple[Choice, ...]:
     if not state.can_be_hours(window):
         return ()
     shown = interval_name(window)
@@ -233,16 +243,21 @@ def _switches(state: OverviewState) -> tuple[Choice, ...]:
         is_on=state.has_before,
         title="compare with the period of the same length before",
     )
-    merged = Choice(
+    merged = merge_switch(state)
+    return (before, merged) if state.by == "model" else (before,)
+
+
+def merge_switch(state: OverviewState) -> Choice:
+    """Return the switch that merges the dated versions of models."""
+    return Choice(
         "Merge dated versions",
         replace(state, is_dated=not state.is_dated).url,
         is_on=not state.is_dated,
         title="gpt-4o-2024-08-06 counts as gpt-4o",
     )
-    return (before, merged) if state.by == "model" else (before,)
 
 
-def accuracy(report: FigureReport, now_ns: int) -> str:
+def accuracy(report: FigureReport | FigureSums, now_ns: int) -> str:
     """Say what the figures count, and how exact and current they are."""
     parts = [
         "Runs count at the time of their start. Counts, tokens and cost are exact; percentiles are "

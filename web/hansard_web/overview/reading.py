@@ -46,6 +46,13 @@ def is_narrowed(filters: RunFilter) -> bool:
     )
 
 
+def narrowing(filters: RunFilter) -> RunFilter | None:
+    """Return a filter without its period; None where it leaves nothing out."""
+    kind = filters.kind or RUN_KINDS[0]
+    wanted = replace(filters, since_ns=None, until_ns=None, kind=kind)
+    return wanted if is_narrowed(filters) else None
+
+
 def read_figures(
     connection: apsw.Connection,
     window: Window,
@@ -56,11 +63,10 @@ def read_figures(
     has_before: bool,
 ) -> Reading:
     """Return the figures of a window by a dimension, and those of the window before."""
-    wanted = replace(filters, since_ns=None, until_ns=None, kind=filters.kind or RUN_KINDS[0])
-    found = wanted if is_narrowed(filters) else None
+    found = narrowing(filters)
     report = figure_report(
         connection,
-        _figure_window(window),
+        figure_window(window),
         by=by,
         filters=found,
         merge_models=merge_models,
@@ -74,7 +80,7 @@ def read_figures(
     so_far_ns = min(past.now_ns, past.until_ns)
     # Counted from the runs, the last column ends at the same hour as today's.
     limited = None if found is None else replace(found, until_ns=so_far_ns)
-    before = figure_report(connection, _figure_window(past), filters=limited, now_ns=window.now_ns)
+    before = figure_report(connection, figure_window(past), filters=limited, now_ns=window.now_ns)
     total = before.total.total
     if found is None and so_far_ns < past.until_ns:
         part = FigureWindow.around(past.since_ns, so_far_ns // HOUR_NS * HOUR_NS, "hour")
@@ -100,21 +106,20 @@ def read_totals(
     merge_models: bool,
 ) -> Totals:
     """Return the figures of a window by a dimension, without those of its hours or days."""
-    wanted = replace(filters, since_ns=None, until_ns=None, kind=filters.kind or RUN_KINDS[0])
     report = figure_report(
         connection,
-        _figure_window(window),
+        figure_window(window),
         by=by,
-        filters=wanted if is_narrowed(filters) else None,
+        filters=narrowing(filters),
         merge_models=merge_models,
         now_ns=window.now_ns,
     )
     items = tuple((one.key, one.total) for one in report.series)
     is_merged = by == "model" and merge_models
-    return Totals(items, _names(connection) if is_merged else {}, report)
+    return Totals(items, model_names(connection) if is_merged else {}, report)
 
 
-def _names(connection: apsw.Connection) -> dict[str, tuple[str, ...]]:
+def model_names(connection: apsw.Connection) -> dict[str, tuple[str, ...]]:
     """Return the names of models by their name without a date."""
     names: dict[str, tuple[str, ...]] = {}
     for one in filter_values(connection, "model", limit=_MOST_MODELS).items:
@@ -122,7 +127,8 @@ def _names(connection: apsw.Connection) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def _figure_window(window: Window) -> FigureWindow:
+def figure_window(window: Window) -> FigureWindow:
+    """Return the window as the store takes it."""
     is_day = window.step_ns == DAY_NS
     return FigureWindow(window.since_ns, window.until_ns, "day" if is_day else "hour")
 
@@ -132,7 +138,7 @@ def _series(
 ) -> tuple[PointSeries, ...]:
     shown = list(report.series[:SERIES_COLOURS])
     rest = report.series[SERIES_COLOURS:]
-    names = _names(connection) if report.by == "model" and merge_models else {}
+    names = model_names(connection) if report.by == "model" and merge_models else {}
     slots = report.window.slots
     found = [
         PointSeries(

@@ -56,13 +56,16 @@ class OverviewState:
     order: str = ""  # of a table, with "-" for the highest first
     show: str = ""  # of the charts of usage: cost, tokens, calls
     path: str = "/overview"
+    default_period: str = DEFAULT_PERIOD
 
     def with_runs(self, runs: ListState) -> OverviewState:
         return replace(self, runs=runs)
 
     def period(self, since: str) -> OverviewState:
         runs = self.runs.without("since", "until")
-        return replace(self, runs=runs if since == DEFAULT_PERIOD else runs.setting("since", since))
+        return replace(
+            self, runs=runs if since == self.default_period else runs.setting("since", since)
+        )
 
     def own_pairs(self) -> list[tuple[str, str]]:
         pairs = [("by", self.by if self.by != "model" else ""), ("step", self.step)]
@@ -90,7 +93,7 @@ class OverviewState:
 
     @property
     def since(self) -> str:
-        return self.runs.value("since") or DEFAULT_PERIOD
+        return self.runs.value("since") or self.default_period
 
     @property
     def is_custom(self) -> bool:
@@ -135,6 +138,7 @@ def read_overview(
     *,
     path: str = "/overview",
     dimensions: Sequence[Dimension] = DIMENSIONS,
+    default_period: str = DEFAULT_PERIOD,
 ) -> OverviewState:
     """Return the state of an address; what it does not know is left out.
 
@@ -154,4 +158,5 @@ def read_overview(
         order=own.get("order", "")[:20],
         show=own.get("show", "")[:20],
         path=path,
+        default_period=default_period,
     )

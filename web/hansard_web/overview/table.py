@@ -14,6 +14,7 @@ from hansard_web.latency.page import latency_rows, ordered
 from hansard_web.overview.points import PeriodFigures, Point
 from hansard_web.overview.reading import read_figures, read_totals
 from hansard_web.overview.state import (
+    DEFAULT_PERIOD,
     DIMENSIONS,
     LATENCY_DIMENSIONS,
     OverviewState,
@@ -23,31 +24,48 @@ from hansard_web.overview.state import (
 from hansard_web.runs.filters import KEYS, to_filter
 from hansard_web.ui.charts import moment
 
-_TIMEOUT_MS: Final = 15_000
+TIMEOUT_MS: Final = 15_000
 _NANO: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
-_FILTERS: Final = ("by", "step", "dated", "q", *KEYS)
+FIGURE_FILTERS: Final = ("by", "step", "dated", "q", *KEYS)
+
+
+def read_filters(
+    filters: Mapping[str, str],
+    dimensions: Sequence[Dimension],
+    *,
+    now_ns: int,
+    path: str = "/overview",
+    default_period: str = DEFAULT_PERIOD,
+) -> tuple[OverviewState, RunFilter]:
+    """Return the state and the filter of runs that the filters of a table describe.
+
+    Raises InvalidQueryError for what is not known.
+    """
+    pairs = [(name, value) for name, text in filters.items() for value in text.split("\n")]
+    state = read_overview(pairs, path=path, dimensions=dimensions, default_period=default_period)
+    by = filters.get("by")
+    if by and by != state.by:
+        known = ", ".join(dimensions)
+        raise InvalidQueryError("by", f"figures by {by[:40]!r} are not known; known are {known}")
+    is_all = state.since == "all" and default_period != DEFAULT_PERIOD
+    meant = to_filter(state.runs.without("since") if is_all else state.runs, now_ns=now_ns)
+    if meant.problems:
+        raise InvalidQueryError("filters", meant.problems[0])
+    return state, meant.filter
 
 
 def _read(
     filters: Mapping[str, str], dimensions: Sequence[Dimension]
 ) -> tuple[OverviewState, Window, RunFilter]:
-    pairs = [(name, value) for name, text in filters.items() for value in text.split("\n")]
-    state = read_overview(pairs, dimensions=dimensions)
-    by = filters.get("by")
-    if by and by != state.by:
-        known = ", ".join(dimensions)
-        raise InvalidQueryError("by", f"figures by {by[:40]!r} are not known; known are {known}")
     now_ns = time.time_ns()
-    meant = to_filter(state.runs, now_ns=now_ns)
-    if meant.problems:
-        raise InvalidQueryError("filters", meant.problems[0])
-    return state, state.window(now_ns=now_ns), meant.filter
+    state, wanted = read_filters(filters, dimensions, now_ns=now_ns)
+    return state, state.window(now_ns=now_ns), wanted
 
 
 def _over_time(source: Source, filters: Mapping[str, str]) -> Iterator[Row]:
     state, window, wanted = _read(filters, DIMENSIONS)
-    with source.readers.read(timeout_ms=_TIMEOUT_MS) as connection:
+    with source.readers.read(timeout_ms=TIMEOUT_MS) as connection:
         found = read_figures(
             connection,
             window,
@@ -74,7 +92,7 @@ def _cells(point: Point) -> Row:
         "failed_runs": point.failed_runs,
         "model_calls": point.calls,
         "failed_calls": point.errors,
-        "cost_usd": _usd(point.cost_usd_nano),
+        "cost_usd": usd(point.cost_usd_nano),
         "input_tokens": point.input_tokens,
         "cached_tokens": point.cached_tokens,
         "output_tokens": point.output_tokens,
@@ -91,7 +109,7 @@ def _latency(source: Source, filters: Mapping[str, str]) -> Iterator[Row]:
     order = filters.get("order", "")
     rest = {name: text for name, text in filters.items() if name != "order"}
     state, window, wanted = _read(rest, LATENCY_DIMENSIONS)
-    with source.readers.read(timeout_ms=_TIMEOUT_MS) as connection:
+    with source.readers.read(timeout_ms=TIMEOUT_MS) as connection:
         found = read_totals(
             connection, window, by=state.by, filters=wanted, merge_models=not state.is_dated
         )
@@ -104,11 +122,12 @@ def _latency(source: Source, filters: Mapping[str, str]) -> Iterator[Row]:
             "p50_ms": _ms(row.p50_ns),
             "p95_ms": _ms(row.p95_ns),
             "p99_ms": _ms(row.p99_ns),
-            "cost_usd": _usd(row.cost_usd_nano),
+            "cost_usd": usd(row.cost_usd_nano),
         }
 
 
-def _usd(nano: int | None) -> float | None:
+def usd(nano: int | None) -> float | None:
+    """Return nano-dollars as dollars."""
     return None if nano is None else nano / _NANO
 
 
@@ -119,12 +138,12 @@ def _ms(nanoseconds: float | None) -> float | None:
 TABLE: Final = Table(
     name="overview",
     columns=("since", "by", "key", *_cells(Point())),
-    filters=_FILTERS,
+    filters=FIGURE_FILTERS,
     rows=_over_time,
 )
 LATENCY: Final = Table(
     name="latency",
     columns=("by", "key", "count", "errors", "p50_ms", "p95_ms", "p99_ms", "cost_usd"),
-    filters=(*_FILTERS, "order"),
+    filters=(*FIGURE_FILTERS, "order"),
     rows=_latency,
 )

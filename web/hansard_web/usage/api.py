@@ -21,9 +21,7 @@ def usage(
     site: SiteDep,
     limit: Limit,
     window: Annotated[Window, Depends(read_window)],
-    by: Annotated[
-        str, one_of(*USAGE_GROUPS), Query(description="day, model, agent or conversation")
-    ] = "day",
+    by: Annotated[str, one_of(*USAGE_GROUPS), Query(description="what is summed")] = "day",
 ) -> ApiResponse:
     """Sum what the runs that started in a window used; days are of UTC."""
     with site.readers.read() as connection:
