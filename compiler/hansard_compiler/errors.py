@@ -84,7 +84,8 @@ class AmbiguousIdError(HansardError):
 
     def __init__(self, kind: str, prefix: str, matches: Sequence[str]) -> None:
         super().__init__(
-            f"{_bounded(prefix)!r} begins more than one {kind} ({', '.join(matches)}); give more digits"
+            f"{_bounded(prefix)!r} begins more than one {kind} ({', '.join(matches)}); "
+            "give more digits"
         )
         self.kind = kind
         self.prefix = prefix

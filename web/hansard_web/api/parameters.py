@@ -90,7 +90,7 @@ class UnknownParameterError(InvalidQueryError):
 
     def __init__(self, name: str, known: list[str]) -> None:
         shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-        near = get_close_matches(name[:_LONGEST_NAME].lower(), known, n=1, cutoff=0.5)
+        near = get_close_matches(name[:_LONGEST_NAME].lower(), known, n=1)
         nearest = near[0] if near else None
         hint = f"; did you mean {nearest!r}?" if nearest else ";"
         super().__init__(

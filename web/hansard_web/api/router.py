@@ -45,9 +45,9 @@ class NounRouter:
     """The routes of a noun, which name the models of what they answer.
 
     They refuse clients of another version of the API, and query parameters that a route does not
-    declare; `any_query` is for a route that checks them itself. An application takes the routes as they are:
-    a router that is included works all of its routes out once more, for the first person who asks
-    for any page: 70 ms.
+    declare; `any_query` is for a route that checks them itself. An application takes the routes as
+    they are: a router that is included works all of its routes out once more, for the first person
+    who asks for any page: 70 ms.
     """
 
     def __init__(
