@@ -335,9 +335,10 @@ class _Query:
         self, connection: apsw.Connection, groups: Sequence[_Sum], *, now_ns: int
     ) -> dict[bytes, Trend]:
         """Return how often each of some groups happened, in the same pieces of time."""
-        since_ns = self.bindings["since"] or min((one.first_ns for one in groups), default=0)
         last_ns = max((one.last_ns for one in groups), default=0)
         until_ns = min(self.bindings["until"], max(now_ns, last_ns + 1))
+        first_ns = min((one.first_ns for one in groups), default=0)
+        since_ns = self.bindings["since"] or max(min(first_ns, until_ns - DAY_NS), 0)
         bar_ns = bar_of(since_ns, until_ns)
         origin = since_ns - since_ns % bar_ns
         bars = [[0] * max(-((origin - until_ns) // bar_ns), 1) for _ in groups]
