@@ -10,6 +10,7 @@ import pytest
 from hansard.errors import HansardError
 from hansard_compiler.errors import AmbiguousIdError, ConfigError, NotFoundError
 from hansard_web.app.route_loading import api_routes
+from tests.signing import add_token, bearer
 from tests.web.api.conftest import Api
 from tests.web.api.otlp import chat, run_id, span, traces
 
@@ -144,3 +145,31 @@ def test_an_answer_with_messages_of_a_conversation_is_bounded(api: Api) -> None:
     [run] = answer.json()["items"]
     assert run["messages"][0]["parts"] is not None
     assert run["messages"][-1]["parts"] is None
+
+
+def test_a_neighbouring_site_changes_nothing_where_no_origin_is_named(api: Api) -> None:
+    same = {"sec-fetch-site": "same-site"}
+
+    refused = api.http.post("/v1/runs/start", json={"agent_name": "a"}, headers=same)
+    assert (refused.status_code, api.error_of(refused)["code"]) == (403, "cross_site")
+    assert api.http.get("/v1/runs", headers=same).status_code == 200
+    own = api.http.post(
+        "/v1/runs/start", json={"agent_name": "a"}, headers={"sec-fetch-site": "same-origin"}
+    )
+    assert own.status_code < 300, own.text
+
+
+def test_memory_that_a_token_wrote_names_the_token_in_the_audit_log(api: Api) -> None:
+    body = {
+        "writer": "app",
+        "memory_type": "fact",
+        "subject": "colour",
+        "content": "blue",
+        "namespace": {"project": "shop"},
+    }
+    token = bearer(add_token(api.folder, "importer"))
+    written = api.http.post("/v1/memory/write", json=body, headers=token)
+    assert written.status_code == 201, written.text
+
+    [event] = api.get("/v1/events", type="memory.written")["items"]
+    assert event["who"] == "importer"
