@@ -16,6 +16,8 @@ from enum import StrEnum
 from typing import Final, Self
 
 MIN_PREFIX_DIGITS: Final = 8  # of an id, to be found by its beginning
+_PUBLIC: Final = "hansard.errors"
+_LONGEST_ID: Final = 128  # in a message
 _FOUND_BY_BEGINNING: Final = frozenset(
     {"run", "step", "approval", "memory", "replay", "compilation", "annotation"}
 )
@@ -36,24 +38,32 @@ class Code(StrEnum):
 class HansardError(Exception):
     """Something Hansard refuses or cannot do, in a sentence a person understands."""
 
+    __module__ = _PUBLIC  # where programs import it from: shown in tracebacks
     code = "error"
 
 
 class ConfigError(HansardError):
     """A setting that cannot work, found before anything was started."""
 
+    __module__ = _PUBLIC
     code = "invalid_config"
 
 
 class NotFoundError(HansardError):
     """Nothing is stored under this id."""
 
+    __module__ = _PUBLIC
     code = "not_found"
 
     def __init__(self, kind: str, identifier: str) -> None:
-        super().__init__(f"no {kind} {identifier!r}{_too_short(kind, identifier)}")
+        super().__init__(f"no {kind} {_bounded(identifier)!r}{_too_short(kind, identifier)}")
         self.kind = kind
         self.identifier = identifier
+
+
+def _bounded(identifier: str) -> str:
+    """Return an id as a message repeats it: a long one by its beginning."""
+    return identifier if len(identifier) <= _LONGEST_ID else f"{identifier[:_LONGEST_ID]}…"
 
 
 def _too_short(kind: str, identifier: str) -> str:
@@ -69,11 +79,13 @@ def _too_short(kind: str, identifier: str) -> str:
 class AmbiguousIdError(HansardError):
     """A prefix that more than one id begins with."""
 
+    __module__ = _PUBLIC
     code = "ambiguous_id"
 
     def __init__(self, kind: str, prefix: str, matches: Sequence[str]) -> None:
         super().__init__(
-            f"{prefix!r} begins more than one {kind} ({', '.join(matches)}); give more digits"
+            f"{_bounded(prefix)!r} begins more than one {kind} ({', '.join(matches)}); "
+            "give more digits"
         )
         self.kind = kind
         self.prefix = prefix

@@ -95,7 +95,7 @@ TWINS = {
     "/users": Twin("/v1/users", "users list"),
     "/users/{user_id:path}": Twin("/v1/users/ana", "users show ana"),
     "/fragments/conversations/messages": Twin(
-        "/v1/conversations/talk-1", "conversations show talk-1"
+        "/v1/conversations/talk-1/messages", "conversations messages talk-1"
     ),
     "/fragments/transcripts/{log_id}": Twin("/v1/transcripts/{talk}", "transcripts show {talk}"),
     "/fragments/runs/{run_id}/breaks": Twin("/v1/runs/{run}", "runs show {run}"),

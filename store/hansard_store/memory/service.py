@@ -316,8 +316,9 @@ class MemoryService:
             "current_memory_id": stands,
             "approval_id": new.approval_id,
         }
-        name = self._retention.clean_text(request.by or request.agent or "")
-        by = Who(Actor.AGENT, name, self._authority.principal)
+        principal = self._authority.principal
+        name = self._retention.clean_text(request.by or request.agent or "") or principal.name
+        by = Who(Actor.AGENT, name, principal)
         key = None if permit is None else permit.approval.key
         record_change(
             connection, kind, (made.id, made.memory_id), self._toucher(request), by, body,

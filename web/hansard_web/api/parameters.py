@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Annotated, Final, TypeAlias
 
 from fastapi import Depends, Query
+from fastapi.dependencies.models import Dependant
 from pydantic import JsonValue, WithJsonSchema
+from starlette.requests import Request
 
 from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME_OR_AGE
 from hansard_store.annotations.queries import MOST_CONDITIONS
@@ -53,6 +57,7 @@ AttributeText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "pat
 FEW: Final[dict[str, JsonValue]] = {"maxItems": MOST_CONDITIONS}  # tags, or scores
 # Of one kind, and of all kinds together, which a schema of one parameter cannot say.
 MANY: Final[dict[str, JsonValue]] = {"maxItems": MOST_FILTERS}
+_LONGEST_NAME: Final = 40  # of an unknown parameter, in its refusal
 _MANY_VALUES: Final = f"any of these; at most {MOST_FILTERS} filters in all"
 PayloadRef: TypeAlias = Annotated[
     str, WithJsonSchema({"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"})
@@ -76,6 +81,40 @@ class UnknownSchemaError(InvalidQueryError):
             "schema_version",
             f"schema_version {version!r} is not known; this API speaks {SCHEMA_VERSION!r}",
         )
+
+
+class UnknownParameterError(InvalidQueryError):
+    """A query parameter that the route does not have; `nearest` is the one most like it."""
+
+    code = "unknown_parameter"
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+        near = get_close_matches(name[:_LONGEST_NAME].lower(), known, n=1)
+        nearest = near[0] if near else None
+        hint = f"; did you mean {nearest!r}?" if nearest else ";"
+        super().__init__(
+            shown,
+            f"this route has no query parameter {shown!r}{hint} known: {', '.join(known)}",
+        )
+        self.details = {"parameter": shown, "nearest": nearest, "known": known}
+
+
+async def check_parameters(request: Request) -> None:
+    """Refuse query parameters that the route of a request does not declare."""
+    if not request.scope["query_string"]:
+        return
+    known = dict.fromkeys(_declared(request.scope["route"].dependant))
+    for name in request.query_params:
+        if name not in known:
+            raise UnknownParameterError(name, sorted(known))
+
+
+def _declared(dependant: Dependant) -> Iterator[str]:
+    for parameter in dependant.query_params:
+        yield parameter.alias
+    for dependency in dependant.dependencies:
+        yield from _declared(dependency)
 
 
 def check_schema_version(

@@ -7,7 +7,7 @@ page that says what to do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
@@ -135,6 +135,8 @@ _DETAILS: Final = (
 # The client may retry the same request.
 _TRY_AGAIN: Final = (BodiesInMemory, StoreBusy, StoreBusyError, TooManyCalls)
 _PROGRAMS: Final = ("/v1", "/healthz", "/metrics", "/mcp", "/openapi.json")
+_DOCUMENT: Final = "/v1/openapi.json"
+_LONGEST_PATH: Final = 128  # in a message
 _GRPC_CODES: Final = {
     HTTPStatus.FORBIDDEN: code_pb2.PERMISSION_DENIED,
     HTTPStatus.NOT_FOUND: code_pb2.UNIMPLEMENTED,
@@ -243,12 +245,34 @@ def _over_budget(error: compiling.RequiredOverBudget) -> dict[str, Any]:
 def _invalid(error: RequestValidationError) -> Problem:
     # Only place and sentence: the library's own entries repeat the input, which may be a secret.
     problems = [
-        {"at": ".".join(str(part) for part in found["loc"]), "problem": found["msg"]}
+        {"at": ".".join(str(part) for part in found["loc"]), "problem": _sentence(found["msg"])}
         for found in error.errors()
     ]
     first = problems[0] if problems else {"at": "request", "problem": "is not valid"}
     message = f"{first['at']}: {first['problem']}"
     return Problem(HTTPStatus.BAD_REQUEST, "bad_request", message, {"problems": problems})
+
+
+def _sentence(message: str) -> str:
+    """Return a message of pydantic without what it puts before that of a validator of ours."""
+    return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+
+
+def _of_routing(request: Request, problem: Problem) -> Problem:
+    """Return that no route answers a request, with where the routes are described."""
+    method, path = request.method[:16], request.url.path
+    path = path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"
+    match problem.status:
+        case HTTPStatus.NOT_FOUND:
+            message = f"no route {path}; {_DOCUMENT} describes all routes"
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            allowed = (
+                problem.headers.get("allow") or problem.headers.get("Allow") or "other methods"
+            )
+            message = f"{path} does not take {method}, it takes {allowed}; see {_DOCUMENT}"
+        case _:
+            return problem
+    return replace(problem, message=message, details={**problem.details, "openapi": _DOCUMENT})
 
 
 def is_for_programs(path: str) -> bool:
@@ -300,7 +324,10 @@ def add_handlers(app: FastAPI) -> None:
     """Make every error of the app an answer of this module."""
 
     async def handle(request: Request, error: Exception) -> Response:
-        return answer_problem(request, problem_of(error))
+        problem = problem_of(error)
+        if isinstance(error, HTTPException) and is_for_programs(request.url.path):
+            problem = _of_routing(request, problem)
+        return answer_problem(request, problem)
 
     async def handle_unforeseen(request: Request, error: Exception) -> Response:
         # Starlette answers these outside of every middleware, the protecting one included.

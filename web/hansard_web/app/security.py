@@ -428,7 +428,11 @@ def _judge_origin(scope: Scope, headers: Headers) -> Refused | None:
                 f"requests from the origin {origin[:200]!r} are refused; "
                 "--cors-origin allows one to send telemetry",
             )
-    if headers.get("sec-fetch-site") == "cross-site":
+    site = headers.get("sec-fetch-site")
+    # Another port or subdomain is "same-site"; browsers name its origin with each POST, judged
+    # above. A request that changes something and names none comes from this address or a person.
+    is_unnamed = site == "same-site" and "origin" not in headers and scope["method"] not in _SAFE
+    if site == "cross-site" or is_unnamed:
         is_link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
         return Refused(
             HTTPStatus.FORBIDDEN,

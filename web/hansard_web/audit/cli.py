@@ -56,13 +56,17 @@ def events() -> None:
 @events.command("list")
 @setting_options(*SETTINGS)
 @filter_options(_FILTERS)
+@click.option("--seals", is_flag=True, help="List seals of telemetry as well.")
 @page_options
-def list_(*, limit: str, cursor: str | None, as_json: bool, **options: Any) -> None:
+def list_(*, seals: bool, limit: str, cursor: str | None, as_json: bool, **options: Any) -> None:
     """List events, the newest first; all filters must be met.
+
+    Seals of telemetry are listed with --seals, or by their type.
 
     Example: hansard events list --actor me --since 2026-01-31
     """
     with _opened_events(options) as (approvals, filters):
+        filters = replace(filters, with_seals=seals)
         page = events_page(approvals, filters, cursor, limit=limit_of(limit))
     if as_json:
         print_json(page_body(page, event_json))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 from fastapi import Depends, Query
@@ -17,7 +18,8 @@ from hansard_web.api.parameters import Cursor, Limit, TimeText, one_of
 from hansard_web.api.queries import read_times
 from hansard_web.api.router import ApiResponse, NounRouter, page_answer
 from hansard_web.app.site import SiteDep
-from hansard_web.conversations.bodies import conversation_body
+from hansard_web.conversations.bodies import MessagesReader, conversation_body
+from hansard_web.conversations.messages import conversation_calls
 
 router = NounRouter("conversations")
 _SORTS = tuple(text for key in CONVERSATION_SORTS for text in (key, f"-{key}"))
@@ -50,6 +52,20 @@ def conversations(
     with site.readers.read() as connection:
         page = list_conversations(connection, filters, sort=sort, limit=limit, cursor=cursor)
     return page_answer(page, conversation_body)
+
+
+@router.get(
+    "/v1/conversations/{conversation_id:path}/messages", "conversations.bodies.ConversationMessages"
+)
+def messages(site: SiteDep, conversation_id: str, cursor: Cursor = None) -> ApiResponse:
+    """Read the messages of a conversation by run, the first run first, each message once.
+
+    A page has up to 10 runs, 40 model calls and 4 MiB of messages.
+    """
+    with site.readers.read() as connection:
+        get_conversation(connection, conversation_id)  # raises NotFoundError
+        page = conversation_calls(connection, conversation_id, now_ns=time.time_ns(), cursor=cursor)
+        return page_answer(page, MessagesReader(connection).run_body)
 
 
 @router.get("/v1/conversations/{conversation_id:path}", "conversations.bodies.Conversation")

@@ -1,4 +1,4 @@
-"""`hansard conversations`: list, show."""
+"""`hansard conversations`: list, show, messages."""
 
 from __future__ import annotations
 
@@ -21,16 +21,22 @@ from hansard_web.api.queries import limit_of, read_times
 from hansard_web.cli.base import CommandGroup, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_table
-from hansard_web.conversations.bodies import conversation_body
+from hansard_web.conversations.bodies import (
+    ConversationMessage,
+    MessagesReader,
+    conversation_body,
+)
+from hansard_web.conversations.messages import conversation_calls
 from hansard_web.runs.cli import cost_text, print_runs, tokens_text
 from hansard_web.ui import format as fmt
 
 _MOST_RUNS = 500
+_LONGEST_TEXT = 2_000
 
 
 @click.group(cls=CommandGroup)
 def conversations() -> None:
-    """Conversations: list, show."""
+    """Conversations: list, show, messages."""
 
 
 @conversations.command("list")
@@ -115,6 +121,40 @@ def show(*, conversation_id: str, data: str | None, as_json: bool) -> None:
     print_runs(runs.items)
     if runs.next_cursor:
         click.echo(f"the first {_MOST_RUNS} of {found.runs:,} runs", err=True)
+
+
+@conversations.command()
+@click.argument("conversation_id")
+@setting_options("data")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def messages(*, conversation_id: str, data: str | None, cursor: str | None, as_json: bool) -> None:
+    """Read the messages of a conversation, each once; up to 10 runs and 40 model calls at once.
+
+    Example: hansard conversations messages support-42
+    """
+    with reading(data) as connection:
+        get_conversation(connection, conversation_id)
+        page = conversation_calls(connection, conversation_id, now_ns=time.time_ns(), cursor=cursor)
+        runs = list(map(MessagesReader(connection).run_body, page.items))
+    if as_json:
+        print_json({"items": runs, "next_cursor": page.next_cursor})
+        return
+    for run in runs:
+        click.echo(f"run {run['run_id']}")
+        for one in run["messages"]:
+            print_facts(((one["role"], fmt.shorten(_text(one), _LONGEST_TEXT)),))
+        if run["more_calls"]:
+            click.echo(f"{run['more_calls']:,} more model calls: hansard runs show {run['run_id']}")
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+def _text(message: ConversationMessage) -> str:
+    """Return the text of a message; its other parts by their type."""
+    if message["parts"] is None:
+        return f"not shown; hansard steps show {message['step_id']}"
+    return " ".join(str(part.get("text") or f"({part['type']})") for part in message["parts"])
 
 
 def _print_conversations(items: Sequence[ConversationItem]) -> None:

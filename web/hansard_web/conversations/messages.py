@@ -16,6 +16,7 @@ import apsw
 from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Message
 from hansard_store.content.messages import CallRow, list_tool_events, read_messages
+from hansard_store.database.cursors import Page
 from hansard_store.runs.filters import RunCursor, RunFilter, RunSort
 from hansard_store.runs.queries import RunItem, list_runs
 from hansard_store.steps.flags import SpanFlag
@@ -86,12 +87,21 @@ class MessagesPage:
     next_cursor: str | None
 
 
-def conversation_messages(
-    connection: apsw.Connection, conversation_id: str, *, now_ns: int, cursor: str | None = None
-) -> MessagesPage:
-    """Return the messages of some runs, the first run first; raises InvalidCursorError.
+@dataclass(frozen=True, slots=True)
+class RunCalls:
+    """A run of a conversation with the model calls of a page, and what each added."""
 
-    A page ends before the run with which it would have over 40 model calls.
+    run: RunItem
+    calls: tuple[TalkCall, ...]
+    more_calls: int
+
+
+def conversation_calls(
+    connection: apsw.Connection, conversation_id: str, *, now_ns: int, cursor: str | None = None
+) -> Page[RunCalls]:
+    """Return some runs with their model calls, the first run first; raises InvalidCursorError.
+
+    A page ends before the run with which it would have over 40 model calls. No text is read.
     """
     filters = RunFilter(conversation=conversation_id)
     found = list_runs(
@@ -107,14 +117,27 @@ def conversation_messages(
     talk = talk_of(connection, [*before, *(one for run in shown for one in calls[run.id][:_MOST])])
     rest = iter(talk[len(before) :])
     runs = []
-    for row in run_rows(connection, shown, now_ns=now_ns):
-        count = len(calls[row.run.id])
-        own = [next(rest) for _ in range(min(count, _MOST))]
-        runs.append(_run_messages(connection, row, own, more_calls=count - len(own)))
+    for run in shown:
+        count = len(calls[run.id])
+        own = tuple(next(rest) for _ in range(min(count, _MOST)))
+        runs.append(RunCalls(run, own, count - len(own)))
     if len(shown) == len(found):
-        return MessagesPage(tuple(runs), None)
+        return Page(runs, None)
     last = shown[-1]
-    return MessagesPage(tuple(runs), RunCursor(last.started_ns, last.id).encode(FIRST_TO_LAST))
+    return Page(runs, RunCursor(last.started_ns, last.id).encode(FIRST_TO_LAST))
+
+
+def conversation_messages(
+    connection: apsw.Connection, conversation_id: str, *, now_ns: int, cursor: str | None = None
+) -> MessagesPage:
+    """Return the messages of some runs as a page shows them; raises InvalidCursorError."""
+    found = conversation_calls(connection, conversation_id, now_ns=now_ns, cursor=cursor)
+    rows = run_rows(connection, [one.run for one in found.items], now_ns=now_ns)
+    runs = (
+        _run_messages(connection, row, one.calls, more_calls=one.more_calls)
+        for row, one in zip(rows, found.items, strict=True)
+    )
+    return MessagesPage(tuple(runs), found.next_cursor)
 
 
 def _page_of(

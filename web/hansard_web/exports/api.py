@@ -32,6 +32,7 @@ _SAVED = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
         }
     },
     response_class=Response,
+    any_query=True,
 )
 def table(
     request: Request,

@@ -8,6 +8,7 @@ from typing import Annotated, get_args
 
 from fastapi import Query
 
+from hansard_compiler.compile.models import MemoryType
 from hansard_compiler.models.memory import (
     AcceptMemory,
     EndApprovedMemory,
@@ -15,6 +16,7 @@ from hansard_compiler.models.memory import (
     ReadMemory,
     UnsupersedeMemory,
     WriteMemory,
+    Writer,
 )
 from hansard_store.memory.queries import Sort, list_memories
 from hansard_store.memory.rows import memory_json
@@ -101,12 +103,12 @@ def memories(
     layer: Annotated[
         str | None, one_of("working", "durable"), Query(description="working or durable")
     ] = None,
-    type: Annotated[str | None, Query(description="fact, preference, …")] = None,
+    type: Annotated[str | None, one_of(*get_args(MemoryType)), Query()] = None,
     tag: Annotated[str | None, Query()] = None,
     project: Annotated[str | None, Query()] = None,
     user: Annotated[str | None, Query()] = None,
     agent: Annotated[str | None, Query()] = None,
-    writer: Annotated[str | None, Query()] = None,
+    writer: Annotated[str | None, one_of(*get_args(Writer)), Query()] = None,
     slot: Annotated[str | None, Query(description="of working memory")] = None,
     run: Annotated[
         str | None, Query(description="comes from it, is its own, or touched in it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 import apsw
 from opentelemetry.util.types import AttributeValue
@@ -20,6 +20,7 @@ from hansard._memory import (
 from hansard._tracing.open_span import OpenSpan, outcome_of
 from hansard.semconv import MEMORY_QUERY, OPERATION_NAME
 from hansard_compiler.calls import Json
+from hansard_compiler.compile.models import MemoryType
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import (
     EndApprovedMemory,
@@ -27,6 +28,7 @@ from hansard_compiler.models.memory import (
     MemoryActor,
     ReadMemory,
     WriteMemory,
+    Writer,
 )
 from hansard_store.bodies import body_of
 from hansard_store.database.id_prefixes import find_key
@@ -177,6 +179,8 @@ def read_memory_filter(
     filters: dict[str, Any] = {name: value for name, value in fields.items() if value}
     read_word("state", filters.get("state"), STATES)
     read_word("layer", filters.get("layer"), ("working", "durable"))
+    read_word("type", filters.get("memory_type"), get_args(MemoryType))
+    read_word("writer", filters.get("writer"), get_args(Writer))
     fresh_ns, unread_ns = read_times(fresh_since, unread_since)
     return MemoryFilter(
         **filters,
