@@ -291,7 +291,7 @@ def test_who_has_no_mouse_finds_out_why_a_patch_was_wrong(tab: Watched) -> None:
     page.keyboard.press("Enter")
     expect(pane).to_contain_text("candidates: ")
     hands.tab_to("Open with scores")
-    hands.opens("Why is this in the prompt?")
+    hands.opens("Context")
     hands.press("/")
     page.keyboard.type("CONVENTIONS")
     expect(page.locator(".receipt")).to_have_count(1)

@@ -42,7 +42,7 @@ def test_a_person_finds_out_why_a_refund_needed_two_tries(demo: Page) -> None:
     pane = demo.locator("#step")
     expect(pane).to_contain_text("the payment gateway did not answer within 200 ms")
 
-    demo.get_by_label("Reading").get_by_role("link", name="Conversation").click()
+    demo.get_by_label("Reading").get_by_role("link", name="Messages").click()
     expect(demo.locator("main")).to_contain_text("booked once")
     demo.get_by_label("Breadcrumb").get_by_role("link", name="order-a-1042").click()
     expect(demo.locator("main")).to_contain_text("arrived with a broken tank")

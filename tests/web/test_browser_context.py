@@ -99,7 +99,7 @@ def test_why_is_read_without_script(browser: Browser, served: Served) -> None:
     page.get_by_role("link", name="Every run in which it was excluded").click()
     expect(page.locator(".receipts-found tbody tr")).to_have_count(2)
     page.locator(".receipts-found .rowlink").first.click()
-    expect(page.locator("h1")).to_have_text("Why is this in the prompt?")
+    expect(page.locator("h1")).to_have_text("Context")
     context.close()
 
 

@@ -48,7 +48,7 @@ def test_every_state_is_in_the_address(page: Page, served: Served) -> None:
     expect(page).to_have_url(f"{served.url}/diff/{LEFT}/{RIGHT}?show=all")
     page.get_by_role("link", name="Swap sides").click()
     expect(page).to_have_url(f"{served.url}/diff/{RIGHT}/{LEFT}?show=all")
-    page.get_by_role("button", name="Choose others").click()
+    page.get_by_role("button", name="Choose other runs").click()
     page.get_by_label("B Run or step").fill(RIGHT)
     page.get_by_role("button", name="Compare").click()
     expect(page).to_have_url(f"{served.url}/diff/{RIGHT}/{RIGHT}")

@@ -71,7 +71,7 @@ def test_a_clock_in_the_system_prompt_breaks_the_cache_and_is_shown(
 
     assert rows(page)[1:3] == [
         ("break",),
-        ("1", "rewritten", "System prompt", "system prompt", "read anew"),
+        ("1", "rewritten", "System prompt", "system prompt", "read uncached"),
     ]
     assert {row[4] for row in rows(page)[3:6]} == {"lost"}
     say = page.one(id="say-context").text

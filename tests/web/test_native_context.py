@@ -68,7 +68,7 @@ def test_every_candidate_stands_there_with_decision_and_reason(
         assert row.all("td")[-1].text.endswith(receipt.pass_name)
         if receipt.decision == "exclude" and receipt.missed_by_tokens is not None:
             assert f"missed by {receipt.missed_by_tokens:,} token" in row.text
-    assert page.one("h1").text == "Why is this in the prompt?"
+    assert page.one("h1").text == "Context"
     assert "A payload is missing" not in page.text
     assert "native" in page.text
     assert "21 candidates: 11 included, 1 compressed, 1 redacted, 8 excluded" in page.text

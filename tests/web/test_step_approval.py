@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import click
 import pytest
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.ingest_queue import Pipeline
 from hansard_store.approvals.service import ApprovalService
+from hansard_web.cli import commands
 from tests.web.approvals import DEAL, RUN, ask, store_of
 from tests.web.html import parse
 from tests.web.traces import Trace
@@ -99,3 +102,41 @@ def test_an_old_approval_of_a_run_with_hundreds_is_found(
         ask(store, step_id=trace.step(9), arguments={**DEAL, "amount": number})
 
     assert own.approval_id[-8:] in shown(client, 2)
+
+
+def test_the_note_of_an_approval_is_on_the_step_and_in_every_body(
+    client: TestClient, pipeline: Pipeline, store: ApprovalService
+) -> None:
+    trace = calls(pipeline, DEAL)
+    own = ask(store, step_id=trace.step(2))
+    store.approve(own.approval_id, by="rosa", comment="only <b>this</b> week")
+
+    page = client.get(f"/runs/{RUN}?span={2:016x}").text
+    gate = client.get(f"/v1/steps/{trace.step(2)}").json()["gate"]
+    drafts = client.get(f"/v1/approvals/{own.approval_id}").json()["drafts"]
+
+    assert "only <b>this</b> week" in parse(page).text
+    assert "<b>this</b>" not in page
+    assert gate["notes"] == [{"by": "rosa", "note": "only <b>this</b> week"}]
+    [note] = drafts[0]["approval_notes"]
+    assert (note["note"], note["by"], note["is_claimed"]) == (
+        "only <b>this</b> week", "me:rosa", True,
+    )  # fmt: skip
+    assert "only <b>this</b> week" in parse(client.get(f"/approvals/{own.approval_id}").text).text
+    group = click.Group("hansard")
+    commands(group)
+    for command in (("approvals", "show", own.approval_id), ("steps", "show", trace.step(2))):
+        ran = CliRunner().invoke(group, [*command, "--data", str(store.folder.path)])
+        assert "only <b>this</b> week" in ran.output
+
+
+def test_a_note_of_a_draft_that_was_sent_back_is_not_an_approval_note(
+    client: TestClient, pipeline: Pipeline, store: ApprovalService
+) -> None:
+    trace = calls(pipeline, DEAL)
+    own = ask(store, step_id=trace.step(2))
+    store.revise(own.approval_id, by="rosa", note="smaller")
+
+    [draft] = client.get(f"/v1/approvals/{own.approval_id}").json()["drafts"]
+
+    assert (draft["note"], draft["approval_notes"]) == ("smaller", [])

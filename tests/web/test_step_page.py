@@ -32,7 +32,7 @@ def figures(page: Element) -> dict[str, tuple[str, str]]:
         value = one.one("dd")
         unknown = value.all("span", class_="unknown")
         title = unknown[0]["title"] if unknown else value.attributes.get("title", "")
-        found[one.one("dt").text] = (value.text, title)
+        found[one.one("dt").text] = ("–" if unknown else value.text, title)
     return found
 
 
@@ -42,7 +42,7 @@ def test_the_pane_and_the_page_show_the_same_tabs(client: TestClient, pipeline: 
     pane = read(client, f"/runs/{RUN}?span={4:016x}").one(id="step")
     page = step(client, 4)
 
-    labels = ["Conversation", "Context 4", "Input/Output", "Attributes", "Events", "Raw"]
+    labels = ["Messages", "Context 4", "Input/Output", "Attributes", "Events", "Raw"]
     for place in (pane, page):
         tabs = place.one("nav", class_="tabs").all("a")
         assert [tab.text for tab in tabs] == labels
@@ -115,10 +115,10 @@ def test_a_number_nobody_told_is_unknown_with_the_reason(
 
     shown = figures(step(client, 1))
 
-    assert shown["tokens in"] == ("unknown", "the sender did not report it")
-    assert shown["from cache"] == ("unknown", "the sender did not report it")
-    assert shown["cost"] == ("unknown", "the sender did not report it")
-    assert shown["finish"] == ("unknown", "no finish reason was sent")
+    assert shown["tokens in"] == ("–", "not reported")
+    assert shown["from cache"] == ("–", "not reported")
+    assert shown["cost"] == ("–", "not reported")
+    assert shown["finish"] == ("–", "no finish reason was sent")
 
 
 def test_every_figure_names_the_attribute_it_came_from(
@@ -182,7 +182,7 @@ def test_steps_that_are_no_call_open_with_what_went_in_and_out(
 
     tabs = [tab.text for tab in page.one("nav", class_="tabs").all("a")]
     assert tabs[0] == "Input/Output"
-    assert "Conversation" not in tabs
+    assert "Messages" not in tabs
     assert [part.one("h3").text for part in page.all("section", class_="io-part")] == ["Result"]
     assert "def round_half_up(value): ..." in page.text
 

@@ -91,7 +91,7 @@ def test_a_missing_payload_is_said_aloud_on_every_tab(
 
     card = cards(step(client, "io"))["gen_ai.output.messages"]
     assert "missing" in card.text
-    assert "4.8 MiB, says the sender" in card.text
+    assert "4.8 MiB, as reported" in card.text
     assert "Its bytes are not here" in card.text
     assert card.all("a") == []
     note = f"A payload is missing: gen_ai.output.messages ({ref[:19]}…, 4.8 MiB) is not here."

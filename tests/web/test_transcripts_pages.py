@@ -196,7 +196,7 @@ def test_empty_and_unknown_transcripts_say_so(read: Read, kept: SqliteTranscript
     assert "No stored transcripts yet" in read("/transcripts").text
     empty = kept.ensure("empty").id
 
-    assert "Nothing was said yet" in read(f"/transcripts/{empty}").text
+    assert "No messages yet" in read(f"/transcripts/{empty}").text
     assert "(no user message)" in read("/transcripts").text
     read(f"/transcripts/conv_{'0' * 32}", status=404)
     read("/transcripts/4bf92f3577b34da6a3ce929d0e0e4736", status=400)
@@ -214,5 +214,5 @@ def test_a_fold_opens_by_keyboard_and_the_toggle_stays_in_the_address(
     summary.focus()
     page.keyboard.press("Enter")
     expect(page.locator("details.script-fold pre")).to_be_visible()
-    page.get_by_role("link", name="What the next call is given").click()
+    page.get_by_role("link", name="Input of the next call").click()
     expect(page).to_have_url(f"{page.url.split('/transcripts')[0]}/transcripts/{talk}?view=active")

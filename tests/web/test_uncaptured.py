@@ -65,7 +65,7 @@ def test_no_reading_of_a_run_without_messages_shows_a_number(
 
     assert "0 calls" not in page.text  # there was one: it only has no messages
 
-    assert [one.text.strip() for one in readings] == ["Tree", "Conversation", "Log", "Graph"]
+    assert [one.text.strip() for one in readings] == ["Tree", "Messages", "Log", "Graph"]
     assert [one["aria-keyshortcuts"] for one in readings] == ["1", "2", "3", "4"]
 
 

@@ -179,7 +179,7 @@ class _Writer:
             texts, notes = self._content(row)
         else:
             self._empty += 1
-            notes = ("What this step said was left out: the file is full.",)
+            notes = ("Content of this step was left out: the file is full.",)
         start = row.step.sort_ns - self._run.started_ns
         whole = max(self._run.duration_ns or 0, 1)
         return SavedStep(

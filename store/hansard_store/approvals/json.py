@@ -33,15 +33,27 @@ class ShownField(Body):
     is_truncated: Annotated[bool, Description("the value is longer than what is shown")]
 
 
+class ApprovalNoteBody(Body):
+    """The note that a person added when approving a draft."""
+
+    note: str
+    by: str
+    is_claimed: Annotated[bool, Description("nobody authenticated the name in `by`")]
+    at: str
+
+
 class DraftBody(Body):
     revision: int
     arguments: dict[str, Any]
     description: str
     by: str
     at: str
-    note: str | None
+    note: Annotated[str | None, Description("with which the draft was sent back")]
     note_by: str | None
     note_is_claimed: Annotated[bool, Description("nobody authenticated the name in `note_by`")]
+    approval_notes: Annotated[
+        list[ApprovalNoteBody], Description("added by those who approved the draft, in order")
+    ]
 
 
 class ActionBody(Body):
@@ -295,7 +307,16 @@ def report_json(report: ChainReport) -> ChainReportBody:
 
 
 def _draft(one: Draft) -> DraftBody:
-    return body_of(DraftBody, one, arguments=own_copy(one.arguments), at=time_text(one.time_ns))
+    return body_of(
+        DraftBody,
+        one,
+        arguments=own_copy(one.arguments),
+        at=time_text(one.time_ns),
+        approval_notes=[
+            body_of(ApprovalNoteBody, note, at=time_text(note.time_ns))
+            for note in one.approval_notes
+        ],
+    )
 
 
 def _undo(approval: Approval) -> ActionBody | None:

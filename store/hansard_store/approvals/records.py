@@ -150,6 +150,16 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalNote:
+    """The note that a person added when approving a draft."""
+
+    note: str
+    by: str  # actor:name
+    is_claimed: bool  # nobody authenticated the name in `by`
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """One version of the action, as the log has it; `note` is what sent it back."""
 
@@ -161,6 +171,7 @@ class Draft:
     note: str | None = None
     note_by: str | None = None
     note_is_claimed: bool = False  # nobody authenticated the name in `note_by`
+    approval_notes: tuple[ApprovalNote, ...] = ()  # in order; an approval without a note has none
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
@@ -27,6 +27,7 @@ from hansard_store.approvals.records import (
     Approval,
     ApprovalClaim,
     ApprovalFilter,
+    ApprovalNote,
     Draft,
     Outcome,
     PolicyNote,
@@ -71,8 +72,11 @@ def history_of(log: EventLog, approval_id: str) -> list[StoredEvent]:
         before = page[-1].seq
 
 
+_APPROVES: Final = (EventType.ACTION_APPROVAL_ADDED, EventType.ACTION_APPROVED)
+
+
 def drafts_of(log: EventLog, approval: Approval) -> tuple[Draft, ...]:
-    """Return every draft with the note that sent it back; empty where the log tells nothing."""
+    """Return every draft with its notes; empty where the log has none of them."""
     drafts: list[Draft] = []
     for event in history_of(log, approval.approval_id):
         who = f"{event.actor}:{event.who}" if event.who else event.actor
@@ -90,6 +94,9 @@ def drafts_of(log: EventLog, approval: Approval) -> tuple[Draft, ...]:
                 note_by=who,
                 note_is_claimed=is_claimed(event),
             )
+        elif event.type in _APPROVES and drafts and event.contents.get("note"):
+            added = ApprovalNote(event.contents["note"], who, is_claimed(event), event.time_ns)
+            drafts[-1] = replace(drafts[-1], approval_notes=(*drafts[-1].approval_notes, added))
     return tuple(drafts)
 
 

@@ -496,6 +496,9 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
         if draft.note is not None:
             claimed = " (claimed)" if draft.note_is_claimed else ""
             print_lines([f"  sent back by {draft.note_by}{claimed}: {draft.note}"])
+        for one in draft.approval_notes:
+            claimed = " (claimed)" if one.is_claimed else ""
+            print_lines([f"  approved by {one.by}{claimed}: {one.note}"])
     print_lines([""])
     for event in events:
         print_lines(

@@ -38,6 +38,7 @@ from hansard_web.ui.format import WAITS
 _AT_ONCE: Final = 500
 _MOST_EVENTS: Final = 5_000  # of one run; a longer one shows its first calls so
 _PROPOSES: Final = (EventType.ACTION_CREATED, EventType.ACTION_REPROPOSED)
+_APPROVES: Final = (EventType.ACTION_APPROVAL_ADDED, EventType.ACTION_APPROVED)
 _RUNS: Final = (EventType.ACTION_CLAIMED, EventType.ACTION_EXECUTED, EventType.TOOL_CALLED)
 
 
@@ -48,6 +49,7 @@ class DraftOutcome:
     revision: int
     step_id: str  # "" where none is known
     arguments_hash: str
+    notes: tuple[tuple[str, str], ...] = ()  # of its approvals: the person, the text
     edited_by: str = ""  # the person who wrote it over the one before, when approving
     sent_back_by: str = ""  # "": it was not sent back
 
@@ -72,6 +74,9 @@ def draft_outcomes(history: Iterable[StoredEvent]) -> list[DraftOutcome]:
             )
         elif event.type == EventType.ACTION_REVISED and found:
             found[-1] = replace(found[-1], sent_back_by=_name(event))
+        elif event.type in _APPROVES and found and event.contents.get("note"):
+            note = (_name(event), clean(str(event.contents["note"])))
+            found[-1] = replace(found[-1], notes=(*found[-1].notes, note))
     return found
 
 
@@ -155,6 +160,7 @@ class Gated:
     revision: int = 0  # the draft that this step is of
     next_revision: int = 0  # the draft that took its place; 0 for none
     next_step_id: str = ""  # that proposed it, where it is known
+    notes: tuple[tuple[str, str], ...] = ()  # of its approvals: the person, the text
 
     @property
     def short_id(self) -> str:
@@ -206,6 +212,7 @@ def _of_draft(
         href=href,
         approval_id=approval_id,
         revision=approval.revision,
+        notes=last.notes if last is not None else (),
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def uncaptured(reading: StepReading, *, flags: int = 0) -> Uncaptured | None:
     scope = reading.view.scope_name
     switch = content_switch([scope])
     if switch is None:
-        text = "Its sender did not send them; many instrumentations do so only when they are asked."
+        text = "Its instrumentation did not send them; many do so only when they are configured to."
         return Uncaptured(f"Message content was not captured. {text}", None)
     return Uncaptured(
         f"Message content was not captured. This call was sent by {switch.sender}. "

@@ -52,7 +52,7 @@ COMMANDS: Final = (
     CommandEntry(
         "transcripts",
         "transcripts.cli",
-        "Transcripts: what was said, folds, sizes, archives, and whether every row decodes.",
+        "Transcripts: messages, folds, sizes, archives, and whether every row decodes.",
     ),
     CommandEntry(
         "memory",
@@ -113,7 +113,9 @@ COMMANDS: Final = (
     CommandEntry(
         "find", "palette.cli", "Find runs, steps, users, conversations, settings and pages by name."
     ),
-    CommandEntry("search", "search.cli", "Find what was said, in any run."),
+    CommandEntry(
+        "search", "search.cli", "Search messages, tool calls, errors and logs of all runs."
+    ),
     CommandEntry("users", "users.cli", "Users: list, show."),
     CommandEntry("conversations", "conversations.cli", "Conversations: list, show."),
     CommandEntry(

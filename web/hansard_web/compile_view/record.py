@@ -103,7 +103,7 @@ def stored_payload(connection: apsw.Connection, ref: str | None) -> Payload | No
 
 def _result(connection: apsw.Connection, ref: str | None) -> tuple[CompileResultView, str]:
     if not ref:
-        return NO_RESULT, "The sender stored no result of this compile."
+        return NO_RESULT, "No result of this compile was recorded."
     payload = stored_payload(connection, ref)
     if payload is None:
         return NO_RESULT, "The result of this compile is not here: withheld, lost, or on its way."

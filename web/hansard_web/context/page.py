@@ -436,7 +436,7 @@ def _cache_word(row: ProvenanceRow, *, has_previous: bool) -> str:
     if row.change is ItemChange.ADDED or not has_previous:
         return "new"
     if row.change in (ItemChange.REWRITTEN, ItemChange.TRUNCATED) or not row.same_bytes:
-        return "read anew"
+        return "read uncached"
     return "lost" if row.after_break else "equal"
 
 

@@ -147,7 +147,7 @@ def _compiles_request(
     """
     ref = compilation.row.request_ref
     if ref is None:
-        return None, "the sender stored no request of this compile"
+        return None, "no request of this compile was recorded"
     _, payload, trouble = _small_payload(
         connection, ref, "the request of this compile", "compiled again"
     )

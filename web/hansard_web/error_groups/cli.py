@@ -86,7 +86,7 @@ def list_(
         click.echo("not complete: a server still adds errors of before the upgrade", err=True)
     items = [error_json(one) for one in page.items]
     if not items and not as_json:
-        click.echo("No error meets these conditions.", err=True)
+        click.echo("No errors match.", err=True)
         return
     print_page(Page(items, page.next_cursor), dict, _print_list, as_json=as_json)
 

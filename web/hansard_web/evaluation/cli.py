@@ -84,9 +84,9 @@ def _print(found: Evaluated) -> None:
             {
                 Column("VERDICT"): lambda one: one.verdict,
                 Column("WHAT", may_cut=True): lambda one: f"{one.qualifier} {one.subject}".strip(),
-                Column("SAID", may_cut=True): lambda one: one.said,
+                Column("CLAIM", may_cut=True): lambda one: one.said,
                 Column("RECORD", may_cut=True): evidence_words,
-                Column("SAID AT (UTC)"): lambda one: fmt.day_time(one.claimed_ns),
+                Column("CLAIMED AT (UTC)"): lambda one: fmt.day_time(one.claimed_ns),
                 Column("STEP"): lambda one: one.step_id or "memory",
             },
         )

@@ -89,7 +89,7 @@ def _line(row: VerdictRow, names: dict[int, str]) -> ClaimLine:
         row=row,
         label=_LABELS[row.verdict],
         icon=ICONS[row.verdict],
-        verb="wrote to memory" if row.source == "memory" else "said",
+        verb="wrote to memory" if row.source == "memory" else "claimed",
         claim=normal_words(row),
         record=evidence_words(row),
         correction_href=f"/memory/{correction}" if correction else "",

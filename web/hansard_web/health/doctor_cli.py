@@ -33,7 +33,9 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
 @click.command(cls=Command)
 @setting_options("data", "config", "host", "http_port", "grpc_port", "token", "heads_copy")
-@click.option("--send-test-span", is_flag=True, help="Send a span to each door and read it back.")
+@click.option(
+    "--send-test-span", is_flag=True, help="Send a span to each endpoint and read it back."
+)
 @click.option("--offline", is_flag=True, help="Prove that nothing leaves this machine.")
 @json_option
 def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: str) -> None:

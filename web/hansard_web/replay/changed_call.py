@@ -347,7 +347,7 @@ def _rebuilt(
         )
     if source.call.input_is_delta:
         raise NotReplayable(
-            ReplayReason.NOT_RECORDED, "the sender tells only what was new in each call"
+            ReplayReason.NOT_RECORDED, "only the new messages of each call were recorded"
         )
     rebuilt = rebuilt_from(source.call)
     if past is None:

@@ -27,7 +27,7 @@ _EXACT: Final = (
     "exact: the request is the recorded one, byte for byte; a model may answer it otherwise"
 )
 _RECORDED: Final = "recorded: answered from the recording, nothing was sent"
-_REBUILT: Final = "rebuilt from telemetry: the sender's own request may have had more in it"
+_REBUILT: Final = "rebuilt from telemetry: the original request may have had more in it"
 _CHANGED: Final = "mutated: the request was changed as asked"
 
 

@@ -320,7 +320,7 @@ def _truth(name: str, turn: ReplayTurn | None) -> str:
         return f"From the stored compile request, {items}; you see what it does before it is sent."
     if turn is not None and turn.recorded is not None:
         return "The recorded bytes are edited where you say, and nowhere else."
-    return "Rebuilt from telemetry: the sender's own request may have had more in it."
+    return "Rebuilt from telemetry: the original request may have had more in it."
 
 
 router = APIRouter()

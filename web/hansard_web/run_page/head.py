@@ -116,7 +116,7 @@ def run_notes(
     notes += _tree_notes(tree)
     notes += [Note(_counted(text, count), "warn") for text, count in sorted(run.notes.items())]
     if run.synthetic:
-        notes.append(Note("Made from log records: its sender gave no trace.", "log"))
+        notes.append(Note("Made from log records: no trace was received.", "log"))
     if made_by is None:  # else what it links to is named above
         notes += _links_of_roots(connection, run, tree, now_ns=now_ns)
     note = runs_made(replays)

@@ -222,7 +222,7 @@ def _not_shown(look: Look, read: _Everything) -> str:
 
 _READINGS: tuple[tuple[View, str], ...] = (
     ("tree", "Tree"),
-    ("conversation", "Conversation"),
+    ("conversation", "Messages"),
     ("log", "Log"),
     ("graph", "Graph"),
 )

@@ -549,7 +549,7 @@ def _sum(below: UsageBelow | None) -> RowUsage:
         cached=tokens.cache_read if tokens else None,
         output=tokens.output if tokens else None,
         cost_usd_nano=below.cost_usd_nano,
-        why=f"Sum of {plural(below.calls, 'model call')}" if below.calls else "As its sender sums",
+        why=f"Sum of {plural(below.calls, 'model call')}" if below.calls else "As reported",
     )
 
 

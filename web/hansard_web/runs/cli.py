@@ -86,7 +86,9 @@ def runs() -> None:
 
 @runs.command("list")
 @setting_options("data")
-@click.option("--q", default="", help='Words that were said: words, "a phrase", prefix*, -word.')
+@click.option(
+    "--q", default="", help='Words of recorded content: words, "a phrase", prefix*, -word.'
+)
 @click.option(
     "--kind",
     help="agent, or other: without an agent, model, tool or gate step; any is the default.",
@@ -99,7 +101,7 @@ def runs() -> None:
 @click.option("--agent", multiple=True, help="Name of an agent.")
 @click.option("--model", multiple=True, help="Name of a model.")
 @click.option("--tool", multiple=True, help="Name of a tool.")
-@click.option("--service", multiple=True, help="service.name of a sender.")
+@click.option("--service", multiple=True, help="service.name of the resource.")
 @click.option("--tag", multiple=True, help="A tag on it or a step; several times: each.")
 @click.option("--score", multiple=True, metavar="NAME[:LABEL|>=N]", help="A score, the same way.")
 @click.option("--conversation", help="Conversation id.")

@@ -25,7 +25,7 @@ from hansard_web.cli.tables import plain, print_lines
 @click.command(cls=Command)
 @click.argument("query", nargs=-1, required=True)
 @setting_options("data")
-@click.option("--kind", help="Said in runs of this kind: agent, other or any.")
+@click.option("--kind", help="Only in runs of this kind: agent, other or any.")
 @click.option("--limit", default="20", show_default=True, help="1 to 500.")
 @click.option("--cursor", help="next_cursor of the page before.")
 @json_option
@@ -38,7 +38,7 @@ def search(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """Find what was said, in any run.
+    """Search messages, tool calls, errors and logs of all runs.
 
     All words must be there; also "a phrase", prefix* and -word (after --).
 

@@ -183,6 +183,13 @@ class SameName(Body):
     median_ms: float
 
 
+class GateNote(Body):
+    """The note that a person added when approving the draft."""
+
+    by: str
+    note: str
+
+
 class GateOutcome(Body):
     """The outcome of the draft that a step proposed, not of later ones."""
 
@@ -193,6 +200,7 @@ class GateOutcome(Body):
     ]
     next_draft: Annotated[int | None, Description("the draft that took its place")]
     next_step_id: Annotated[str | None, Description("the step that proposed that one")]
+    notes: Annotated[list[GateNote], Description("of the approvals of the draft, in order")]
 
 
 class StepBody(StepMention, Answer):
@@ -365,6 +373,7 @@ def _gate(
         states=[label for label, _ in found.states],
         next_draft=found.next_revision or None,
         next_step_id=found.next_step_id or None,
+        notes=[GateNote(by=by, note=note) for by, note in found.notes],
     )
 
 

@@ -158,6 +158,7 @@ def _gate(gate: GateOutcome | None) -> str:
     if gate is None:
         return ""
     states = " → ".join(gate["states"])
+    states += "".join(f"; note by {one['by']}: {one['note']}" for one in gate["notes"])
     later = f"; see draft {gate['next_draft']}" if gate["next_draft"] else ""
     return f"{states}{later}" + (f", {gate['next_step_id']}" if gate["next_step_id"] else "")
 

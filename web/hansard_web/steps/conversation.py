@@ -195,4 +195,4 @@ def _no_answer(reading: StepReading) -> str:
         return "The call failed; there is no answer."
     if not reading.view.end_ns:
         return "The call is still open; no answer yet."
-    return "The sender recorded no answer."
+    return "No response was recorded"

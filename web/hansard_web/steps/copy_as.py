@@ -80,7 +80,7 @@ def request_of(call: Call, *, notes: Sequence[str] = ()) -> _Request:
     is_anthropic = (call.provider or "").startswith("anthropic")
     body = _anthropic(call) if is_anthropic else _chat(call)
     if call.input_is_delta:
-        notes = (*notes, "the sender recorded only what was new: earlier messages are missing")
+        notes = (*notes, "only new messages were recorded: earlier messages are missing")
     return _Request("anthropic" if is_anthropic else "openai", body, call.provider, tuple(notes))
 
 

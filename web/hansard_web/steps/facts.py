@@ -47,7 +47,7 @@ def call_figures(call: Call) -> tuple[Figure, ...]:
     """Return the figures of a model call."""
     tokens, sources = call.tokens, call.sources
     failed = "the call failed" if call.error else ""
-    unreported = failed or "the sender did not report it"
+    unreported = failed or "not reported"
     return (
         _tokens("tokens in", tokens.input, sources, "tokens.input", why=unreported),
         _cached(call, why=unreported),
@@ -81,7 +81,7 @@ def _cost(call: Call, *, why: str) -> Figure:
         return Figure("cost", None, why=why if is_unknown else "no price is known for this model")
     lines = [f"{what}: {usd(dollars)}" for what, dollars in cost.lines]
     if cost.reported_usd is not None:
-        lines.append(f"the sender says {usd(cost.reported_usd)}")
+        lines.append(f"reported: {usd(cost.reported_usd)}")
     return Figure("cost", usd(cost.usd), source=", ".join([cost.source, *lines]))
 
 
@@ -117,7 +117,7 @@ def step_figures(step: StepSkeleton, reading: StepReading) -> tuple[Figure, ...]
         return ()
     why = "not reported"
     return (
-        _tokens("tokens in, as summed by the sender", sums.input, reading.normal.sources,
+        _tokens("tokens in, as reported", sums.input, reading.normal.sources,
                 "tokens.input", why=why),
         _tokens("out", sums.output, reading.normal.sources, "tokens.output", why=why),
     )  # fmt: skip
@@ -169,4 +169,4 @@ def problem_of(reading: StepReading) -> StepProblem | None:
     kind = kind or "Error"
     if text and text.startswith(f"{kind}:"):  # some senders put the type before their message
         text = text[len(kind) + 1 :].strip()
-    return StepProblem(kind + status, text or "The sender gave no message.")
+    return StepProblem(kind + status, text or "No error message was recorded.")

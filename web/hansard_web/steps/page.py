@@ -314,7 +314,7 @@ def _row(connection: apsw.Connection, named: NamedPayload) -> PayloadRow:
         standing, say = "altered", _ALTERED
     size = None if named.size is None else file_size(named.size)
     if stored is None and size is not None:
-        size = f"{size}, says the sender"
+        size = f"{size}, as reported"
     facts = (None if stored is None else stored.media_type, size)
     return PayloadRow(
         name=named.name,
@@ -371,7 +371,7 @@ def step_comparisons(
 router = APIRouter()
 
 _LABELS: Final = {
-    "conversation": "Conversation",
+    "conversation": "Messages",
     "context": "Context",
     "io": "Input/Output",
     "attributes": "Attributes",

@@ -130,7 +130,7 @@ def approve(**options: Any) -> None:
 @_deciding
 @_note
 def dismiss(**options: Any) -> None:
-    """Close a blocked task: nothing is to be done. It opens anew when it repeats as often again.
+    """Close a blocked task: nothing is to be done. It opens again when it repeats as often.
 
     Example: hansard tasks dismiss 1f8b2c3d --note "the service was down for an hour"
     """

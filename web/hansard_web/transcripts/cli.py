@@ -107,7 +107,7 @@ def line_of(log: LogId) -> ConversationId:
 
 @click.group(cls=CommandGroup)
 def transcripts() -> None:
-    """Transcripts: what was said, folds, sizes, archives, and whether every row decodes."""
+    """Transcripts: messages, folds, sizes, archives, and whether every row decodes."""
 
 
 # Looking after transcripts: redact, cost, stats, archive, doctor.
@@ -129,7 +129,7 @@ def redact(
     restore: bool,
     as_json: bool,
 ) -> None:
-    """Take a message out of views and prompts; its row stays. Tells what the cache loses.
+    """Take a message out of views and prompts; its row stays. Prints what the cache loses.
 
     Example: hansard transcripts redact support-42 --position 3 --reason "a name"
     """
@@ -339,7 +339,7 @@ def _part_text(part: Json) -> str:
 @transcripts.command()
 @click.argument("conversation")
 @click.option("--role", default="user", type=click.Choice(["user", "assistant"]))
-@click.option("--text", help="What was said. Without it messages are read from stdin, JSON lines.")
+@click.option("--text", help="The text. Without it messages are read from stdin, JSON lines.")
 @setting_options("data", "retention")
 @json_option
 def append(

@@ -10,6 +10,7 @@ from hansard_compiler.canonical import canonical_json
 from hansard_compiler.diff import JsonDiff, MessagePair, RequestDiff, TextOp
 from hansard_web.api.values import plain
 from hansard_web.diff.page.context import ComparedSetting, ContextDiffView, context_view
+from hansard_web.diff.page.media import MediaDiff, PayloadLookup, media_diff
 from hansard_web.diff.page.state import DiffState
 from hansard_web.diff.page.words import Piece, shown_pieces
 from hansard_web.diff.steps import StepDiff, text_with_label
@@ -69,14 +70,21 @@ class Detail:
     messages: tuple[MessageRow, ...]
     messages_same: int
     messages_retold: int
-    settings: tuple[ComparedSetting, ...]  # of the calls, where no compile tells
+    settings: tuple[ComparedSetting, ...]  # of the calls, where no compile recorded them
     values: tuple[ValueView, ...]
     paths: tuple[tuple[str, tuple[PathRow, ...]], ...]  # tools and parameters
     request: RequestView | None
     notes: tuple[str, ...]
+    media: MediaDiff | None  # None: neither has any
 
 
-def detail_of(diff: StepDiff, state: DiffState) -> Detail:
+def detail_of(
+    diff: StepDiff,
+    state: DiffState,
+    *,
+    payloads: PayloadLookup | None = None,
+    is_saved: bool = False,
+) -> Detail:
     """Return the comparison of two steps as a page shows it."""
     shown, same, retold = _messages(diff, everything=state.everything)
     return Detail(
@@ -92,12 +100,13 @@ def detail_of(diff: StepDiff, state: DiffState) -> Detail:
         values=tuple(_values(diff)),
         paths=tuple(
             (label, _paths(one))
-            for label, one in (("Tools that were offered", diff.tools),
-                               ("Settings of the call", diff.parameters))
+            for label, one in (("Tool definitions", diff.tools),
+                               ("Request parameters", diff.parameters))
             if one.changes
         ),
         request=None if diff.request is None else _request(diff.request),
         notes=diff.notes,
+        media=media_diff(diff, payloads, is_saved=is_saved),
     )  # fmt: skip
 
 
@@ -129,9 +138,9 @@ def _message(diff: StepDiff, pair: MessagePair) -> MessageRow:
 
 def _values(diff: StepDiff) -> Iterator[ValueView]:
     is_call = diff.left.reading.normal.call is not None
-    titles = ("Answer", "Tool calls asked for") if is_call else ("What came of it",) * 2
+    titles = ("Response", "Tool calls") if is_call else ("Output",) * 2
     for title, paths_title, value in (
-        ("What it was given", "What it was given", diff.input),
+        ("Input", "Input", diff.input),
         (*titles, diff.output),
     ):
         if not value.is_empty:
@@ -171,12 +180,12 @@ def _request(one: RequestDiff) -> RequestView:
         for size in (one.left_size, one.right_size)
     ]
     if one.is_equal:
-        say = f"The same bytes were sent: {sizes[0]}."
+        say = f"The request bytes are equal: {sizes[0]}."
     elif one.first_difference is None:
         say = f"A: {sizes[0]}; B: {sizes[1]}."
     else:
         at = count(one.first_difference)
-        say = f"A sent {sizes[0]}, B {sizes[1]}. The first byte that differs is byte {at}."
+        say = f"A: {sizes[0]}; B: {sizes[1]}. First difference: byte {at}."
     return RequestView(
         say,
         one.is_equal,
@@ -186,7 +195,7 @@ def _request(one: RequestDiff) -> RequestView:
 
 
 def _call_settings(diff: StepDiff) -> Iterator[ComparedSetting]:
-    """Yield what a call was set to, where no compile tells it."""
+    """Yield the settings of a call, where no compile recorded them."""
     calls = [side.reading.normal.call for side in (diff.left, diff.right)]
     for label, name in _OF_CALL:
         left, right = (getattr(call, name, None) for call in calls)
@@ -195,6 +204,6 @@ def _call_settings(diff: StepDiff) -> Iterator[ComparedSetting]:
 
 
 _OF_CALL: Final = (
-    ("provider", "provider"), ("model asked for", "request_model"),
-    ("model that served", "response_model"), ("finish reason", "finish_reason"),
+    ("provider", "provider"), ("requested model", "request_model"),
+    ("response model", "response_model"), ("finish reason", "finish_reason"),
 )  # fmt: skip

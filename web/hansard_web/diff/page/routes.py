@@ -30,6 +30,7 @@ from hansard_web.diff.page.state import DiffState, parse_diff_state
 from hansard_web.diff.page.view import DiffView, run_diff_view, step_diff_view
 from hansard_web.diff.runs import AlignedStep, RunDiff, Trees, compare_focus
 from hansard_web.diff.steps import compare_steps
+from hansard_web.media.stored import payload_lookup
 
 router = APIRouter()
 
@@ -101,9 +102,10 @@ def diff_view(
     is_saved: bool = False,
 ) -> DiffView:
     """Return the comparison that a state asks for; its ids are whole."""
+    payloads = payload_lookup(connection)
     if are_steps(state.left, state.right):
         steps = compare_steps(connection, state.left, state.right, now_ns=now_ns)
-        return step_diff_view(steps, state, is_saved=is_saved)
+        return step_diff_view(steps, state, payloads=payloads, is_saved=is_saved)
     runs = find_run_diff(
         connection,
         state.left,
@@ -114,7 +116,9 @@ def diff_view(
     )
     selected = _selected(runs, state)
     focus = compare_focus(connection, selected, now_ns=now_ns)
-    return run_diff_view(runs, state, selected=selected, focus=focus, is_saved=is_saved)
+    return run_diff_view(
+        runs, state, selected=selected, focus=focus, payloads=payloads, is_saved=is_saved
+    )
 
 
 def _selected(runs: RunDiff, state: DiffState) -> AlignedStep | None:

@@ -14,6 +14,7 @@ from hansard_store.steps.queries import StepSkeleton
 from hansard_web.diff.labels import STATES, FigureText, parted_text, say, signed, what_text
 from hansard_web.diff.page.context import ItemRow
 from hansard_web.diff.page.detail import Detail, detail_of
+from hansard_web.diff.page.media import PayloadLookup
 from hansard_web.diff.page.state import DiffState
 from hansard_web.diff.runs import AlignedStep, RunDiff
 from hansard_web.diff.steps import StepDiff, StepSide
@@ -242,10 +243,13 @@ def run_diff_view(
     *,
     selected: AlignedStep | None,
     focus: StepDiff | None,
+    payloads: PayloadLookup | None = None,
     is_saved: bool = False,
 ) -> DiffView:
     """Return two runs side by side, with the detail of one pair of their steps."""
-    detail = None if focus is None else detail_of(focus, state)
+    detail = (
+        None if focus is None else detail_of(focus, state, payloads=payloads, is_saved=is_saved)
+    )
     number = None if selected is None else selected.number
     return DiffView(
         title=_title(diff),
@@ -268,10 +272,16 @@ def run_diff_view(
     )
 
 
-def step_diff_view(diff: StepDiff, state: DiffState, *, is_saved: bool = False) -> DiffView:
+def step_diff_view(
+    diff: StepDiff,
+    state: DiffState,
+    *,
+    payloads: PayloadLookup | None = None,
+    is_saved: bool = False,
+) -> DiffView:
     """Return two steps side by side."""
     differing = what_text(diff.what)
-    detail = detail_of(diff, state)
+    detail = detail_of(diff, state, payloads=payloads, is_saved=is_saved)
     lede = f"They differ in {differing}." if differing else "Nothing differs but times."
     return DiffView(
         title="Two steps of one run" if diff.left.run.id == diff.right.run.id else "Two steps",
