@@ -146,7 +146,7 @@ def _row(
     is_spoken = bool(words) and run.name == f"invoke_agent {run.agent_name}"
     return RunRow(
         run=run,
-        title=words if is_spoken else run.name or "(no name)",
+        title=words if is_spoken else figures.agent_words(run.name),
         words="" if is_spoken else words,
         replay=replay[0],
         replay_of=replay[1],
