@@ -26,6 +26,7 @@ _BAR_MS, _LARGE_BAR_MS = 40, 80  # below a million spans; from there on
 _CALLS: Final = 20
 _WARM_UP: Final = 3
 _QUIET_SHARE: Final = 0.05  # of one processor, over a second: the server's own work is done
+_QUIET_S: Final = 12  # in a row: figures by hour are computed some seconds after the start
 _PATIENCE_S: Final = 900.0
 
 
@@ -104,10 +105,10 @@ def _measure(server: processes.Measured, page: Page, bar_ms: float, calls: int) 
 
 def _wait_until_quiet(server: processes.Measured) -> float:
     """Wait until the server has done its own work, as after a migration; return the seconds."""
-    began = time.perf_counter()
-    while time.perf_counter() - began < _PATIENCE_S:
+    began, quiet_s = time.perf_counter(), 0
+    while quiet_s < _QUIET_S and time.perf_counter() - began < _PATIENCE_S:
         used_s, from_s = server.cpu_s(), time.perf_counter()
         time.sleep(1)
-        if server.cpu_s() - used_s < _QUIET_SHARE * (time.perf_counter() - from_s):
-            break
+        is_quiet = server.cpu_s() - used_s < _QUIET_SHARE * (time.perf_counter() - from_s)
+        quiet_s = quiet_s + 1 if is_quiet else 0
     return time.perf_counter() - began

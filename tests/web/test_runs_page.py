@@ -54,7 +54,7 @@ def test_a_run_named_after_its_agent_is_known_by_what_was_said(
     assert said.one("a", class_="rowlink").text == "Make the test pass."
     assert "Make the test pass." not in [one.text for one in said.all("span", class_="dim")]
     assert not said.all("span", title="a recorded call, made again")
-    assert replayed.one("a", class_="rowlink").text == "invoke_agent clerk"
+    assert replayed.one("a", class_="rowlink").text == "clerk"
     assert replayed.one("span", title="a recorded call, made again").text == "replay"
 
 

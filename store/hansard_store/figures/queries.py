@@ -26,7 +26,7 @@ from hansard_store.runs.filters import NEWEST_FIRST, RunFilter, first_page
 from hansard_store.runs.queries import matching_rows
 
 # Spans of runs that are counted while a report is read; more of them are as their rows say.
-_LIVE_SPANS: Final = 20_000
+_LIVE_SPANS: Final = 3_000
 _EVERY_RUN: Final = 1 << 60  # twice of it is still an index of Python's
 _ROWS: Final = f"""
 SELECT start_ns, key, {FIGURE_COLUMNS} FROM figure
@@ -55,7 +55,7 @@ def figure_report(
     """Return the figures of the runs that started in a window: in total, and by a dimension.
 
     Without a filter only runs of kind agent count, and rows are read, which costs the same however
-    many runs there are; of hours whose runs still change up to 20,000 spans are counted now, and
+    many runs there are; of hours whose runs still change up to 3,000 spans are counted now, and
     more are as `as_of_ns` says. With a filter every matching run is counted: 5 to 10 µs a span.
     Points of series have no histograms unless `with_latency`; totals always have.
     """
