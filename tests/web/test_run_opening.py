@@ -324,3 +324,35 @@ def test_an_error_says_its_type_once(client: TestClient, pipeline: Pipeline) -> 
 
     assert note.text.count("ValueError") == 1
     assert "the gateway did not answer" in note.text
+
+
+def test_a_conversation_names_the_agent_above_each_call_and_who_called_it(
+    client: TestClient, pipeline: Pipeline
+) -> None:
+    trace = hand_offs()
+    trace.chat(90, 1, [said("user", "so?")], said("assistant", "done"), 50)
+    trace.send(pipeline)
+
+    page = read(client, f"/runs/{RUN}?view=conversation")
+
+    turns = [turn.text for turn in page.all("div", class_="talk-turn")]
+    assert [turn.split(" · ")[1] for turn in turns] == [
+        "researcher",
+        "hand-off planner → writer",
+        "back to planner",
+    ]
+
+
+def test_every_call_in_the_graph_leads_forward_and_has_its_figures(
+    client: TestClient, pipeline: Pipeline
+) -> None:
+    trace = hand_offs()
+    trace.chat(90, 1, [said("user", "so?")], said("assistant", "done"), 50)
+    trace.send(pipeline)
+
+    page = read(client, f"/runs/{RUN}?view=graph")
+
+    edges = page.all("path", class_="graph-edge")
+    labels = [one.text for one in page.all("text", class_="graph-label")]
+    assert len(labels) == len(edges)
+    assert {one["text-anchor"] for one in page.all("text", class_="graph-label")} == {"end"}

@@ -24,6 +24,9 @@ _STEPS: Final = """
 SELECT id, coalesce(label, name), agent_name, tool_name, model FROM span
 WHERE trace_id = :trace AND role IN ('agent', 'tool', 'mcp', 'llm', 'embedding')
 """
+_AGENTS: Final = """
+SELECT id, agent_name, coalesce(label, name) FROM span WHERE trace_id = :trace AND role = 'agent'
+"""
 _KINDS: Final[Mapping[str, NodeKind]] = {
     "agent": "agent", "tool": "tool", "mcp": "tool", "llm": "model", "embedding": "model",
 }  # fmt: skip
@@ -85,6 +88,32 @@ class AgentGraph:
 
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """The agent that a step belongs to."""
+
+    name: str
+    caller: str | None  # the agent that called it; None: it was called by nobody
+
+
+def agents_above(connection: apsw.Connection, run_id: str, tree: Tree) -> dict[int, Acting]:
+    """Return the nearest agent at or above each step that has one, by span.id. O(steps)."""
+    rows = connection.execute(_AGENTS, {"trace": bytes.fromhex(run_id)})
+    names = {span: _agent(agent, name) for span, agent, name in rows}
+    holders: list[Acting | None] = []
+    for node, parent in zip(tree.nodes, tree.parents, strict=True):
+        holder = holders[parent] if parent >= 0 else None
+        name = names.get(node.id)
+        if name and (holder is None or holder.name != name):
+            holder = Acting(name, holder.name if holder else None)
+        holders.append(holder)
+    return {node.id: one for node, one in zip(tree.nodes, holders, strict=True) if one}
+
+
+def _agent(agent: str | None, name: str | None) -> str:
+    return (agent or (name or "").removeprefix("invoke_agent ").strip())[:_NAME_CHARS]
 
 
 def agent_graph(

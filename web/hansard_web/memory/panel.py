@@ -13,7 +13,7 @@ from hansard_store.memory.access_log import accesses_in
 from hansard_store.memory.records import Access, Memory
 from hansard_store.memory.rows import find_number, memories_by_number
 from hansard_web.compile_view.labels import DECISIONS
-from hansard_web.memory.labels import ACCESSES, STATES, place_of, title_of, type_words
+from hansard_web.memory.labels import ACCESSES, STATES, place_of, text_of, title_of, type_words
 from hansard_web.memory.record import uses_in_run
 from hansard_web.ui.format import plural
 
@@ -38,6 +38,7 @@ class MemoryPanel:
     """`say` sums it up; `all_href` leads to the explorer, narrowed to the run."""
 
     say: str
+    first: str  # what a memory says that was in a prompt, else one that was touched
     lines: tuple[_Line, ...]
     all_href: str
 
@@ -77,8 +78,20 @@ def _panel(
     lines = [_use(one, known) for one in used] + [_access(one, known) for one in shown]
     return MemoryPanel(
         say=", ".join(_sums(touched, used)),
+        first=_first(touched, used, known),
         lines=tuple(sorted(lines, key=lambda line: -line.at_ns)[:_SHOWN]),
         all_href=f"/memory?run={run_id}&state=all",
+    )
+
+
+def _first(
+    touched: Sequence[Access], used: Sequence[FoundReceipt], known: Mapping[str, Memory]
+) -> str:
+    """Return what the first memory says that is in a prompt, else the first that was touched."""
+    ids = [one.receipt.item_id for one in used if one.receipt.decision != "exclude"]
+    ids += [one.memory_id for one in touched if one.memory_id]
+    return next(
+        (" ".join(text_of(known[one].content)[:400].split()) for one in ids if one in known), ""
     )
 
 

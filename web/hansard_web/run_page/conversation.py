@@ -23,6 +23,7 @@ from hansard_store.content.messages import (
     read_messages,
     read_nodes,
 )
+from hansard_store.steps.agent_graph import agents_above
 from hansard_store.steps.flags import SpanFlag
 from hansard_web.approvals.step_history import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
@@ -57,6 +58,14 @@ class TalkCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Talk:
+    """The calls of a run, and by span.id which agent called the one that makes a call."""
+
+    calls: list[TalkCall]
+    callers: Mapping[int, str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """A call as the page shows it: a divider, the new messages, the answer."""
 
@@ -81,7 +90,8 @@ class ConversationReading:
 def conversation_view(look: Look) -> ConversationReading:
     """Return one page of the conversation: bodies are read for its calls only."""
     connection, run = look.connection, look.run
-    talk: list[TalkCall] = look.shown.readings.get("talk", lambda: read_talk(connection, run.id))
+    read: Talk = look.shown.readings.get("talk", lambda: _read_talk(look))
+    talk = read.calls
     first = _first(talk, look.state)
     previous_href, next_href = look.pages(first, CALLS_A_PAGE, len(talk))
     page = talk[first : first + CALLS_A_PAGE]
@@ -98,7 +108,7 @@ def conversation_view(look: Look) -> ConversationReading:
         _turn(
             look,
             one,
-            f"call {at} of {len(talk)}{_handoff(talk, at - 1, names)}",
+            f"call {at} of {len(talk)}{_handoff(read, at - 1, names)}",
             bodies,
             facts,
             requested,
@@ -121,18 +131,45 @@ def conversation_view(look: Look) -> ConversationReading:
     )
 
 
+def _read_talk(look: Look) -> Talk:
+    """Return every call of the run with what it added, in order of start. Linear in the messages.
+
+    A call whose span names no agent, as those of most libraries, is of the nearest agent above it.
+    """
+    calls = model_calls(look.connection, look.run.id)
+    above = agents_above(look.connection, look.run.run_id, look.picture.tree) if calls else {}
+    named = [
+        one
+        if one.agent_name or one.span not in above
+        else replace(one, agent_name=above[one.span].name)
+        for one in calls
+    ]
+    callers = {one.span: above[one.span].caller for one in calls if one.span in above}
+    return Talk(talk_of(look.connection, named), callers)
+
+
 def speakers(talk: Sequence[TalkCall]) -> frozenset[str]:
     """Return the agents of a run where there are several; else none, as one needs no name."""
     names = frozenset(one.call.agent_name for one in talk if one.call.agent_name)
     return names if len(names) > 1 else frozenset()
 
 
-def _handoff(talk: Sequence[TalkCall], at: int, names: frozenset[str]) -> str:
-    """Return who spoke before, where another agent speaks now."""
-    before, now = (talk[at - 1].call.agent_name if at else None), talk[at].call.agent_name
-    if not names or not before or not now or before == now:
+def _handoff(talk: Talk, at: int, names: frozenset[str]) -> str:
+    """Return which agent speaks, and where another spoke before, how it came to this one.
+
+    The agent that called this one handed off to it. Agents that nobody called take turns.
+    """
+    call = talk.calls[at].call
+    now = call.agent_name
+    before = talk.calls[at - 1].call if at else None
+    if not now:
         return ""
-    return f" · hand-off {before[:40]} → {now[:40]}"
+    if not names or before is None or not before.agent_name or before.agent_name == now:
+        return f" · {now[:40]}"
+    if talk.callers.get(before.span) == now:
+        return f" · back to {now[:40]}"
+    caller = talk.callers.get(call.span) or before.agent_name
+    return f" · hand-off {caller[:40]} → {now[:40]}"
 
 
 def _uncaptured(
@@ -159,11 +196,6 @@ def _key(call: CallRow) -> str:
 
 
 # ------------------------------------------------------------------------------ what is new
-
-
-def read_talk(connection: apsw.Connection, run: int) -> list[TalkCall]:
-    """Return every call of a run with what it added, in order of start. Linear in the messages."""
-    return talk_of(connection, model_calls(connection, run))
 
 
 def model_calls(connection: apsw.Connection, run: int) -> list[CallRow]:
@@ -350,8 +382,6 @@ def is_in_a_card(message: Message, requested: set[str]) -> bool:
 def _divider(one: TalkCall, number: str, in_cards: Sequence[int]) -> str:
     call = one.call
     parts = [number]
-    if call.agent_name:
-        parts.append(call.agent_name[:40])
     if call.tokens_input is not None:
         parts.append(f"{count(call.tokens_input)} tokens in")
     if one.earlier:

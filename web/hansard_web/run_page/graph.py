@@ -19,7 +19,9 @@ _GAP_X: Final = 132  # where the figures of calls stand
 _GAP_Y: Final = 20
 _MARGIN: Final = 12
 _NAME_CHARS: Final = 20  # that fit into a node
-_LABELS: Final = 2  # of calls into one node; more would lie on each other: the table has them
+_LABELS: Final = 3  # of calls into one node; more would lie on each other: the table has them
+_PORT: Final = 14  # between the ends of edges into one node
+_ROUND: Final = 96  # beside the last column, for edges that lead back
 _WORDS: Final[Mapping[str, str]] = {
     "run": "run", "agent": "agent", "tool": "tool", "model": "model",
 }  # fmt: skip
@@ -45,6 +47,7 @@ class DrawnEdge:
     label: str
     label_x: int
     label_y: int
+    anchor: str
     failed: bool
 
 
@@ -79,20 +82,21 @@ def graph_view(look: Look) -> GraphView:
     graph = look.shown.graph(look.connection)
     drawn = _most_used(graph)
     edges = [edge for edge in graph.edges if edge.source in drawn and edge.target in drawn]
-    places = layers([node.number for node in graph.nodes if node.number in drawn], edges)
-    columns = max((column for column, _ in places.values()), default=0) + 1
-    tallest = max((line for _, line in places.values()), default=0) + 1
+    laid = layout([node.number for node in graph.nodes if node.number in drawn], edges)
     missing = len(graph.nodes) - len(drawn)
     kinds = [node.kind for node in graph.nodes]
     return GraphView(
         nodes=tuple(
-            _draw_node(look, node, places[node.number])
+            _draw_node(look, node, laid.places[node.number])
             for node in graph.nodes
             if node.number in drawn
         ),
-        edges=tuple(_draw_edges(edges, places)),
-        width=columns * (_NODE_WIDTH + _GAP_X) - _GAP_X + 2 * _MARGIN,
-        height=tallest * (_NODE_HEIGHT + _GAP_Y) - _GAP_Y + 2 * _MARGIN,
+        edges=tuple(_draw_edges(edges, laid)),
+        width=laid.columns * (_NODE_WIDTH + _GAP_X)
+        - _GAP_X
+        + 2 * _MARGIN
+        + (_ROUND if _turns(edges, laid) else 0),
+        height=laid.lines * (_NODE_HEIGHT + _GAP_Y) - _GAP_Y + 2 * _MARGIN,
         node_width=_NODE_WIDTH,
         node_height=_NODE_HEIGHT,
         rows=tuple(_row(look, graph, edge) for edge in graph.edges[:_MOST_EDGES]),
@@ -115,12 +119,47 @@ def _most_used(graph: AgentGraph) -> set[int]:
     return {node.number for node in ranked[:MOST_NODES]}
 
 
-def layers(nodes: Sequence[int], edges: Sequence[GraphEdge]) -> dict[int, tuple[int, int]]:
-    """Place nodes: (column, line). A column is one call deeper than the one before it.
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things stand, as (column, line)."""
 
-    A node stands in the column of its shortest way from the start, so a loop of hand-offs cannot
-    push anything away; in a column nodes stand in the order of what calls them. O(nodes + edges).
+    places: Mapping[int, tuple[int, int]]  # by node
+    lanes: Mapping[tuple[int, int], int]  # lines of what passes, by source and column
+    columns: int
+    lines: int
+
+
+def layout(nodes: Sequence[int], edges: Sequence[GraphEdge]) -> Layout:
+    """Place nodes; a column is one call deeper than the one before it.
+
+    What calls others stands in the column of its shortest way from the start, so a loop of
+    hand-offs cannot push anything away; what calls nothing stands behind all that call it, so that
+    its edges lead forward. An edge over several columns has a free line in those between, one for
+    each source.
+    In a column nodes stand in the order of what calls them. O(nodes + edges).
     """
+    column = _columns(nodes, edges)
+    calling = {edge.source for edge in edges if edge.source != edge.target}
+    for node in nodes:
+        callers = [column[edge.source] for edge in edges if edge.target == node]
+        if node not in calling and callers:
+            column[node] = max(callers) + 1
+    lanes: dict[tuple[int, int], int] = {}
+    lines: Counter[int] = Counter()
+    for edge in edges:
+        for at in range(column[edge.source] + 1, column[edge.target]):
+            if (edge.source, at) not in lanes:
+                lanes[edge.source, at] = lines[at]
+                lines[at] += 1
+    places = {}
+    for node in column:
+        places[node] = (column[node], lines[column[node]])
+        lines[column[node]] += 1
+    return Layout(places, lanes, max(lines, default=0) + 1, max(lines.values(), default=1))
+
+
+def _columns(nodes: Sequence[int], edges: Sequence[GraphEdge]) -> dict[int, int]:
+    """Return the shortest way from a start to each node, breadth first."""
     targets: dict[int, list[int]] = {}
     called = set()
     for edge in edges:
@@ -138,12 +177,7 @@ def layers(nodes: Sequence[int], edges: Sequence[GraphEdge]) -> dict[int, tuple[
                 if target not in column:
                     column[target] = column[node] + 1
                     order.append(target)
-    lines: dict[int, int] = {}
-    found = {}
-    for node, at in column.items():  # breadth first: behind what calls them
-        found[node] = (at, lines.get(at, 0))
-        lines[at] = lines.get(at, 0) + 1
-    return found
+    return column
 
 
 def _corner(place: tuple[int, int]) -> tuple[int, int]:
@@ -186,30 +220,61 @@ def _say(part: GraphPart) -> str:
     return ", ".join(figures)
 
 
-def _draw_edges(
-    edges: Sequence[GraphEdge], places: Mapping[int, tuple[int, int]]
-) -> list[DrawnEdge]:
-    into = Counter(edge.target for edge in edges)
-    labelled: Counter[int] = Counter()
-    drawn = []
+def _turns(edges: Sequence[GraphEdge], laid: Layout) -> bool:
+    """Whether an edge goes round the right side of the last column."""
+    sides = [{laid.places[edge.source][0], laid.places[edge.target][0]} for edge in edges]
+    forward = [laid.places[edge.source][0] < laid.places[edge.target][0] for edge in edges]
+    return any(
+        laid.columns - 1 in columns and not is_forward
+        for columns, is_forward in zip(sides, forward, strict=True)
+    )
+
+
+def _draw_edges(edges: Sequence[GraphEdge], laid: Layout) -> list[DrawnEdge]:
+    """Draw the edges into a node side by side, from the highest source to the lowest."""
+    into: dict[int, list[GraphEdge]] = {}
     for edge in edges:
-        below = labelled[edge.target] * 20  # the second stands under its line
-        labelled[edge.target] += 1
-        (x1, y1), (x2, y2) = _corner(places[edge.source]), _corner(places[edge.target])
-        y1, y2 = y1 + _NODE_HEIGHT // 2, y2 + _NODE_HEIGHT // 2
-        if places[edge.source][0] < places[edge.target][0]:
-            x1 += _NODE_WIDTH
-            bend = _GAP_X // 2
-            path = f"M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
-        else:  # back, or to itself: round the right sides
-            x1, x2 = x1 + _NODE_WIDTH, x2 + _NODE_WIDTH
-            out = max(x1, x2) + _GAP_X // 2
-            path = f"M{x1} {y1}C{out} {y1} {out} {y2 + 8} {x2} {y2 + 8}"
-        part = edge.part
-        cost = f" · {money(part.cost_usd_nano)}" if part.cost_usd_nano else ""
-        label = f"{count(part.calls)}×{cost}" if into[edge.target] <= _LABELS else ""
-        drawn.append(DrawnEdge(path, edge.kind, label, x2 - 10, y2 - 6 + below, bool(part.errors)))
+        into.setdefault(edge.target, []).append(edge)
+    drawn = []
+    for found in into.values():
+        found.sort(key=lambda edge: _end_of_way(edge, laid))
+        step = min(_PORT, (_NODE_HEIGHT - 8) / max(len(found) - 1, 1))
+        for at, edge in enumerate(found):
+            port = round((at - (len(found) - 1) / 2) * step)
+            drawn.append(_draw_edge(edge, laid, port, has_label=len(found) <= _LABELS))
     return drawn
+
+
+def _end_of_way(edge: GraphEdge, laid: Layout) -> int:
+    """Return the line from which an edge comes to its target."""
+    lane = laid.lanes.get((edge.source, laid.places[edge.target][0] - 1))
+    return laid.places[edge.source][1] if lane is None else lane
+
+
+def _draw_edge(edge: GraphEdge, laid: Layout, port: int, *, has_label: bool) -> DrawnEdge:
+    source, target = laid.places[edge.source], laid.places[edge.target]
+    (x, y), (x2, y2) = _corner(source), _corner(target)
+    x, y, y2 = x + _NODE_WIDTH, y + _NODE_HEIGHT // 2, y2 + _NODE_HEIGHT // 2 + port
+    path = f"M{x} {y}"
+    bend = _GAP_X // 2
+    if source[0] < target[0]:
+        for column in range(source[0] + 1, target[0]):
+            left, top = _corner((column, laid.lanes[edge.source, column]))
+            lane = top + _NODE_HEIGHT // 2
+            path += f"C{x + bend} {y} {left - bend} {lane} {left} {lane}H{left + _NODE_WIDTH}"
+            x, y = left + _NODE_WIDTH, lane
+        path += f"C{x + bend} {y} {x2 - bend} {y2} {x2} {y2}"
+        label_x, anchor = x2 - 6, "end"
+    else:  # back, or to itself: round the right sides
+        x2 += _NODE_WIDTH
+        out = max(x, x2) + bend
+        y2 += 8 if edge.source == edge.target else 0
+        path += f"C{out} {y} {out} {y2} {x2} {y2}"
+        label_x, anchor = x2 + 6, "start"
+    part = edge.part
+    cost = f" · {money(part.cost_usd_nano)}" if part.cost_usd_nano else ""
+    label = f"{count(part.calls)}×{cost}" if has_label else ""
+    return DrawnEdge(path, edge.kind, label, label_x, y2 - 3, anchor, bool(part.errors))
 
 
 def _row(look: Look, graph: AgentGraph, edge: GraphEdge) -> EdgeRow:

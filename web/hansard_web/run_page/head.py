@@ -22,6 +22,7 @@ from hansard_web.approvals.labels import one_line
 from hansard_web.replay_page.labels import made_by_words, runs_made
 from hansard_web.ui.format import (
     WAITS,
+    agent_words,
     clock,
     day_time,
     duration,
@@ -71,7 +72,9 @@ def run_head(run: RunItem, silent: SilentCalls, *, length_ns: int, now_ns: int) 
         run=run,
         title=f"“{without_data_urls(run.first_input)}”"
         if run.first_input
-        else run.name or "Run without a name",
+        else agent_words(run.name)
+        if run.name
+        else "Run without a name",
         conversation_href=None
         if run.conversation_id is None
         else conversation_href(run.conversation_id),

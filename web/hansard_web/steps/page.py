@@ -474,7 +474,7 @@ def pane_of(
     compiled = native_compilation(connection, step, reading, run=run.id, with_below=False)
     talks = placed is not None or is_unwritten(reading)
     knows = placed is not None or compiled is not None
-    tab = _possible(tab, talks=talks, knows=knows)
+    tab = _possible(tab, talks=talks, knows=knows, decides=step.role == "compile")
     address = around.tab(tab)
     events = events_tab(connection, step, reading, now_ns=now_ns)
     named = named_payloads(connection, reading.view, reading.normal, with_items=tab == "io")
@@ -570,8 +570,12 @@ def _content(
     return {"io": io_sections(step, reading), "payloads": payload_rows(connection, named)}
 
 
-def _possible(tab: str, *, talks: bool, knows: bool) -> str:
-    """Steps that are no model call have no conversation: what went in and out comes nearest."""
+def _possible(tab: str, *, talks: bool, knows: bool, decides: bool = False) -> str:
+    """Steps that are no model call have no conversation: what went in and out comes nearest, and
+    of a step that compiled a context what it decided.
+    """
+    if tab == "conversation" and decides and knows and not talks:
+        return "context"
     if (tab == "conversation" and not talks) or (tab == "context" and not knows):
         return "io"
     return tab
