@@ -10,8 +10,11 @@ from playwright.sync_api import Page, expect
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.ingest_queue import Pipeline
+from hansard_web.app.config import WebSettings, load_config
 from hansard_web.palette.cli import find
 from hansard_web.ui.navigation import PLACES
+from tests.signing import session_of
+from tests.web.conftest import MakeClient
 from tests.web.makers import RunMaker
 from tests.web.traces import Trace, said
 
@@ -79,6 +82,42 @@ def test_steps_of_the_open_run_are_looked_through(client: TestClient, named: Non
 def test_without_a_query_all_pages_are_offered(client: TestClient, runs: RunMaker) -> None:
     assert found(client, "") == [("page", place.href) for place in PLACES]
     assert client.get("/palette?q=a b").headers["location"] == "/search?q=a+b"
+
+
+def test_saved_views_are_found_by_their_name_and_by_their_filters(
+    client: TestClient, runs: RunMaker
+) -> None:
+    name = "Failures / of <b>ours</b>"
+    answer = client.post("/v1/views", json={"name": name, "query": "status=error"})
+    assert answer.status_code == 201, answer.text
+
+    for query in ("failures /", "status=err", ""):
+        [href] = [at for kind, at in found(client, query) if kind == "view"]
+        led_to = client.get(href)
+        assert led_to.status_code == 303
+        assert led_to.headers["location"].startswith("/?status=error&view=Failures")
+
+
+def test_a_setting_says_its_value_and_a_secret_only_that_it_is_set(
+    make_client: MakeClient, runs: RunMaker
+) -> None:
+    secret = "s" * 40
+    config = load_config(
+        {"data": str(runs.folder.path), "keep": "30d", "token": (secret,)},
+        {"HANSARD_NOTIFY": "https://chat.example.com/hooks/1"},
+    )
+    client = make_client(WebSettings(values=config.values()))
+    client.cookies.update(session_of(runs.folder))
+
+    def details(query: str) -> dict[str, str]:
+        items = client.get("/v1/find", params={"q": query}).json()["items"]
+        return {one["label"]: one["detail"] for one in items if one["kind"] == "setting"}
+
+    assert details("keep")["keep"].startswith("30 d")
+    assert details("retention")["retention"].startswith("redacted_payloads (default")
+    assert details("token")["token"].startswith("set (")
+    assert details("notify")["notify"].startswith("set (")
+    assert secret not in str(config.values())
 
 
 def test_the_command_finds_the_same(client: TestClient, named: None, runs: RunMaker) -> None:

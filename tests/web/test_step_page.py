@@ -315,7 +315,7 @@ def test_a_long_text_is_cut_with_a_way_to_all_of_it(client: TestClient, pipeline
     page = client.get(f"/steps/{RUN}-{1:016x}")
     rest = [a for a in parse(page.text).all("a") if a.text.startswith("show all")]
 
-    assert len(page.content) < 70_000
+    assert len(page.content) < 60_000
     assert rest[0].text == f"show all {len(words):,} characters"
     assert client.get(rest[0]["href"]).text == words
     of_tool = step(client, 2)

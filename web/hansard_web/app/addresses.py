@@ -17,7 +17,7 @@ def way_back(address: str) -> str:
 
 def address(path: str, query: Mapping[str, str]) -> str:
     """Return a path with its query, from which what is empty is left out."""
-    text = urlencode({name: value for name, value in query.items() if value})
+    text = urlencode({name: value for name, value in query.items() if value}, safe=":")
     return f"{path}?{text}" if text else path
 
 

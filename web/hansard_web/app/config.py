@@ -51,6 +51,7 @@ from hansard_compiler.errors import ConfigError
 from hansard_store.notifications.records import SUBJECTS
 from hansard_store.principals.authority import DecideMode
 from hansard_store.principals.model import ALL_SCOPES, Scope
+from hansard_web.ui.format import duration, file_size
 
 if TYPE_CHECKING:
     from hansard_collector.judges import Judges
@@ -71,6 +72,7 @@ _MOST_PORT: Final = 65_535
 
 LONG_SECRET: Final = 24  # characters
 # What `hansard doctor` asks of the running server: it may have been started with other settings.
+_MAY_HOLD_SECRETS: Final = frozenset({"notify", "report_webhook", "scan_url", "model_server"})
 _REPORTED: Final = ("decide", "heads_copy", "heartbeat", "keep", "max_disk", "short_tokens")
 
 
@@ -168,6 +170,10 @@ class Config:
         """Return what a server says of the settings that it runs with; no secrets."""
         return {name: getattr(self, name) for name in _REPORTED}
 
+    def values(self) -> dict[str, str]:
+        """Return what each setting is, as people read it; of what may hold a secret only that."""
+        return {row.name: _value_text(row, getattr(self, row.name)) for row in SETTINGS}
+
     def differing(self, reported: Mapping[str, Any]) -> list[str]:
         """Return the settings that a running server was started with otherwise."""
         own = self.reported()
@@ -203,6 +209,7 @@ class WebSettings:
     outbound: bool = False  # whether they are sent
     recipients: tuple[str, ...] = ()  # of status reports
     report_escalation_ns: int = 24 * 3_600 * 10**9  # until a report waits for the next recipient
+    values: Mapping[str, str] = field(default_factory=dict)  # of all settings, as people read them
 
     @property
     def decide_mode(self) -> DecideMode:
@@ -213,6 +220,21 @@ class WebSettings:
     def needs_principal(self) -> bool:
         """Whether a decision needs a credential."""
         return self.decide != "anyone"
+
+
+def _value_text(row: Setting, value: Any) -> str:
+    if value is None or value == ():
+        return "not set"
+    if row.is_secret or row.name in _MAY_HOLD_SECRETS:
+        return "set"
+    if row.read in (read_duration_ns, _read_interval):
+        return duration(value)
+    if row.name == "max_disk":
+        return file_size(value)
+    parts = value if isinstance(value, tuple) else (value,)
+    if all(isinstance(one, str | int | Path) for one in parts):
+        return ", ".join(map(str, parts))
+    return f"{len(value)} set" if isinstance(value, tuple) else str(value)
 
 
 def is_loopback(host: str) -> bool:

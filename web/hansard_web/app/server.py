@@ -358,6 +358,7 @@ class Server:
             outbound=config.outbound == "on",
             recipients=config.recipients,
             report_escalation_ns=config.report_escalation,
+            values=config.values(),
         )
 
     def run(self, *, on_ready: Callable[[Endpoints], None] = lambda _: None) -> None:

@@ -21,6 +21,7 @@ _TABLES: Final = {
     "events": "audit.table",
     "latency": "overview.table:LATENCY",
     "memory": "memory.table",
+    "notifications": "notifications.table",
     "overview": "overview.table",
     "receipts": "receipts.table",
     "refusals": "health.table:REFUSALS",

@@ -61,6 +61,7 @@ class NotificationsPage:
 
     endpoints: tuple[Endpoint, ...]
     why_off: str  # "" while notifications are sent
+    status: str  # of the deliveries that are shown; "" for all
     choices: tuple[_Choice, ...]
     rows: tuple[_Row, ...]
     first_href: str | None
@@ -117,6 +118,7 @@ def _page(
     page = NotificationsPage(
         endpoints=notifications.endpoints,
         why_off=notifications.why_off,
+        status=wanted or "",
         choices=choices,
         rows=tuple(_row(one) for one in found.items),
         first_href=_href(wanted) if cursor else None,

@@ -20,10 +20,11 @@ def find(
     q: Annotated[str, Query(description="part of a name, or the beginning of an id")] = "",
     run: Annotated[str, Query(description="a run whose steps are looked through")] = "",
 ) -> ApiResponse:
-    """Find pages, runs, steps, users, conversations and settings by name.
+    """Find pages, runs, steps, users, conversations, saved views and settings by name.
 
     Looked through are the 2,000 newest runs and the 4,000 newest steps, or those of `run`.
     """
     with site.readers.read() as connection:
         run_id = find_trace_id(connection, run).hex() if run else ""
-        return ApiResponse({"items": find_names(connection, q, run_id=run_id)})
+        found = find_names(connection, q, run_id=run_id, values=site.settings.values)
+        return ApiResponse({"items": found})

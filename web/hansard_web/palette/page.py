@@ -26,6 +26,7 @@ _TITLES: Final = {
     "step": "Steps",
     "user": "Users",
     "conversation": "Conversations",
+    "view": "Saved views",
     "setting": "Settings",
 }
 _ICONS: Final = {
@@ -34,6 +35,7 @@ _ICONS: Final = {
     "step": "log",
     "user": "user",
     "conversation": "conversation",
+    "view": "filter",
     "setting": "terminal",
 }
 
@@ -63,7 +65,8 @@ def palette(
     if not is_fragment_request(request):
         return RedirectResponse(address("/search", {"q": q}), HTTPStatus.SEE_OTHER)
     with site.readers.read() as connection:
-        found = find_names(connection, q, run_id=run if _RUN.fullmatch(run) else "")
+        run_id = run if _RUN.fullmatch(run) else ""
+        found = find_names(connection, q, run_id=run_id, values=site.settings.values)
     numbered = list(enumerate(found))
     groups = [
         PaletteGroup(_TITLES[kind], _ICONS[kind], list(items))

@@ -70,12 +70,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column to point at: its interval, the runs behind it and what it holds, in words."""
+    """A column to point at: the runs behind it and what it holds, in words."""
 
     x: float
     width: float
-    since: str
-    until: str
     href: str
     title: str
     bars: tuple[Bar, ...]
@@ -193,8 +191,8 @@ class ChartOf:
                     continue
                 height = axis.height(value)
                 top = round(top - height, 2)
-                x = round((index + _GAP / 2) * width, 2)
-                bars.append(Bar(mark, x, max(top, 0), round(width * (1 - _GAP), 2), height))
+                x, wide = _short((index + _GAP / 2) * width), _short(width * (1 - _GAP))
+                bars.append(Bar(mark, x, _short(max(top, 0), 2), wide, _short(height, 2)))
             stacked.append(tuple(bars))
         return stacked
 
@@ -212,7 +210,7 @@ class ChartOf:
     ) -> Chart:
         columns, rows = [], []
         count = len(self.buckets.starts_ns)
-        edges = [round(WIDTH * index / max(count, 1), 2) for index in range(count + 1)]
+        edges = [_short(WIDTH * index / max(count, 1)) for index in range(count + 1)]
         for index in range(count):
             since = moment(self.buckets.starts_ns[index])
             until = moment(self.buckets.until_ns(index))
@@ -223,9 +221,7 @@ class ChartOf:
             columns.append(
                 Column(
                     x=edges[index],
-                    width=round(edges[index + 1] - edges[index], 2),
-                    since=since,
-                    until=until,
+                    width=_short(edges[index + 1] - edges[index]),
                     href=href,
                     title=_title(label, series, texts, index, past),
                     bars=bars[index] if bars else (),
@@ -277,15 +273,21 @@ def path(values: Sequence[float | None], axis: ValueAxis) -> str:
     for index, value in enumerate(values):
         if value is None:
             continue
-        x, y = round((index + 0.5) * width, 2), round(HEIGHT - axis.height(value, HEIGHT), 2)
+        x, y = _short((index + 0.5) * width), _short(HEIGHT - axis.height(value, HEIGHT), 2)
         if known[index]:
             parts.append(f"L{x} {y}")
         elif known[index + 2]:
             parts.append(f"M{x} {y}h.01")
         else:
-            half = round(width * _LONE_SHARE / 2, 2)
-            parts.append(f"M{round(x - half, 2)} {y}h{round(2 * half, 2)}")
+            half = width * _LONE_SHARE / 2
+            parts.append(f"M{_short(x - half)} {y}h{_short(2 * half)}")
     return "".join(parts)
+
+
+def _short(value: float, digits: int = 1) -> float:
+    """Return a place as few letters: a tenth of a unit is less than a tenth of a pixel."""
+    rounded = round(value, digits)
+    return int(rounded) if rounded == int(rounded) else rounded
 
 
 def sparkline(values: Sequence[float | None], unit: Unit = "count") -> Sparkline:

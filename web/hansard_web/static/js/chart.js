@@ -6,7 +6,7 @@ tip.hidden = true;
 document.body.append(tip);
 
 const charts = [...document.querySelectorAll("[data-chart]")];
-const pointsOf = new Map(charts.map((chart) => [chart, [...chart.querySelectorAll("a[data-since]")]]));
+const pointsOf = new Map(charts.map((chart) => [chart, [...chart.querySelectorAll("a")]]));
 
 const mark = (points, name, isIn) => points.forEach((one, at) => one.classList.toggle(name, isIn(at)));
 
@@ -30,8 +30,9 @@ const openRange = (chart, points, from, to) => {
   const [first, last] = [Math.min(from, to), Math.max(from, to)];
   const address = new URL(chart.dataset.page || location.href, location.href);
   address.searchParams.delete("period");
-  address.searchParams.set("since", points[first].dataset.since);
-  address.searchParams.set("until", points[last].dataset.until);
+  // A point leads to the runs of its time.
+  for (const [name, at] of [["since", first], ["until", last]])
+    address.searchParams.set(name, new URL(points[at].href.baseVal, location.href).searchParams.get(name));
   location.assign(address);
 };
 
