@@ -100,7 +100,10 @@ class OverviewState:
         return self.since not in PERIODS or bool(self.runs.value("until"))
 
     def window(self, *, now_ns: int) -> Window:
-        """Return the period in whole steps; a time that is none is the default period."""
+        """Return the smallest window in whole steps that holds the period, as the API has it.
+
+        A time that is none is the default period.
+        """
         until_text = self.runs.value("until")
         since_ns = _time(self.since, now_ns)
         until_ns = _time(until_text, now_ns) if until_text else now_ns
@@ -111,9 +114,6 @@ class OverviewState:
         since_ns = max(since_ns, until_ns - _LONGEST_NS)
         step_ns = self._step_ns(until_ns - since_ns)
         last_ns = -(-until_ns // step_ns) * step_ns
-        if not self.is_custom:
-            # "24 hours" are 24 columns, of which the last is the hour that is going on.
-            return Window(last_ns - (until_ns - since_ns), last_ns, step_ns, now_ns)
         return Window(since_ns // step_ns * step_ns, last_ns, step_ns, now_ns)
 
     def _step_ns(self, length_ns: int) -> int:

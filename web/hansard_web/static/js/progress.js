@@ -40,7 +40,8 @@ document.addEventListener("click", (event) => {
   if (link.hasAttribute("download") || link.target || link.origin !== location.origin || link.hasAttribute("hx-get")) return;
   if (link.pathname.startsWith("/v1/")) return;
   if (link.hash && link.pathname === location.pathname && link.search === location.search) return;
-  begin("page");
+  // Modules that were loaded later may still take the click for themselves.
+  setTimeout(() => event.defaultPrevented || begin("page"));
 });
 document.addEventListener("submit", (event) => {
   const form = event.target;
