@@ -98,7 +98,7 @@ def test_usage_of_one_run_is_by_model(spent: StoreMaker) -> None:
 
 
 def test_an_unknown_grouping_is_refused(store: StoreMaker) -> None:
-    with pytest.raises(InvalidQueryError, match="known are day, model, agent, conversation"):
+    with pytest.raises(InvalidQueryError, match="known are day, model, agent, user, service, tag, conversation"):
         list_usage(store.db, "week")
 
 

@@ -150,18 +150,49 @@ def test_usage_adds_up_over_every_grouping(client: TestClient, runs: RunMaker) -
 
     page = read(client, "/usage")
 
-    total = {one.one("dt").text: one.one("dd").text for one in page.one("dl", class_="figures")
-             .all("div")}  # fmt: skip
-    assert total["cost"] == "$3.00 without 1 call of unknown price"
-    assert total["tokens in"] == "4.0k"
-    assert total["of input, cached"] == "1.0k 25%"
-    assert total["of output, reasoning"].startswith("–")
+    heads = page.one("dl", class_="heads").all("div")
+    total = {one.one("dt").text: " ".join(dd.text for dd in one.all("dd")) for one in heads}
+    assert total["Cost"] == "$3.00 without 1 call of unknown price"
+    assert total["Input tokens"] == "4.0k"
+    assert total["Cached input"] == "1.0k 25% of input"
+    assert total["Reasoning"] == "–"
     models = page.one("section", aria_labelledby="u-model").one("tbody").all("tr")
     assert [row.one("th").text for row in models] == ["gpt-5", "haiku"]
     assert models[0].all("td")[-1].text == "$3.00"
     assert models[1].all("td")[-1].text.startswith("–")
-    assert models[0].one("a")["href"].startswith("/?model=gpt-5&since=")
-    assert page.one("svg", class_="day-chart").all("rect", class_="output")
+    assert models[0].one("a")["href"] == "/?since=30d&model=gpt-5"
+    agents = page.one("section", aria_labelledby="u-agent").one("tbody").all("tr")
+    assert {row.one("th").text: row.all("td")[-1].text for row in agents} == {
+        "a": "$2.00", "b": "$1.00",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("show", ["cost", "tokens", "kinds", "calls", "<b>", ""])
+def test_usage_has_one_chart_of_the_chosen_measure_with_its_peak(
+    client: TestClient, runs: RunMaker, show: str
+) -> None:
+    runs.run(model="gpt-5", usage=Usage(1000, 100, 500, None, None, 2_000_000_000))
+    peaks = {"tokens": "1.1k tokens", "kinds": "1.1k tokens", "calls": "1 model call"}
+
+    page = read(client, f"/usage?show={show}")
+
+    assert len(page.all("svg", class_="chart-svg")) == 1
+    assert len(page.one("nav", aria_label="Measure").all("a", aria_current="true")) == 1
+    assert f"Peak: {peaks.get(show, '$2.00')}, " in page.one("main").text
+
+
+def test_usage_merges_dated_versions_of_a_model_until_they_are_counted_apart(
+    client: TestClient, runs: RunMaker
+) -> None:
+    for model in ("gpt-5", "gpt-5-2025-08-07"):
+        runs.run(model=model, usage=Usage(1000, 100, 500, None, None, 2_000_000_000))
+
+    def models(path: str) -> list[str]:
+        table = read(client, path).one("section", aria_labelledby="u-model").one("tbody")
+        return sorted(row.one("th").text for row in table.all("tr"))
+
+    assert models("/usage") == ["gpt-5"]
+    assert models("/usage?dated=1") == ["gpt-5", "gpt-5-2025-08-07"]
 
 
 def test_usage_of_a_time_without_calls_says_so(client: TestClient, runs: RunMaker) -> None:
@@ -169,11 +200,9 @@ def test_usage_of_a_time_without_calls_says_so(client: TestClient, runs: RunMake
 
     page = read(client, "/usage?since=7d")
 
-    assert (
-        page.one("div", class_="empty").one("h2").text == "No model was called in the last 7 days"
-    )
+    assert page.one("div", class_="empty").one("h2").text == "No model call in this period"
     everything = read(client, page.one("div", class_="empty").one("a")["href"])
-    assert everything.one("section", aria_labelledby="u-day")
+    assert everything.one("section", aria_labelledby="u-model")
 
 
 # ---- health

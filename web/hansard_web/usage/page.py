@@ -50,6 +50,7 @@ from hansard_web.overview.state import DIMENSIONS, OverviewState, Window, read_o
 from hansard_web.runs.filters import to_filter
 from hansard_web.ui.chart_axes import Unit, interval_text, value_text
 from hansard_web.ui.charts import Chart
+from hansard_web.ui.format import plural
 
 router = APIRouter()
 
@@ -314,9 +315,9 @@ def _peak(over_time: PeriodFigures, state: OverviewState, window: Window) -> str
     if not most:
         return ""
     since_ns = over_time.starts_ns[at]
-    word = {"tokens": " tokens", "count": " model calls"}.get(unit, "")
+    shown = plural(int(most), "model call") if unit == "count" else value_text(most, unit)
     return (
-        f"Peak: {value_text(most, unit)}{word}, "
+        f"Peak: {shown}{' tokens' if unit == 'tokens' else ''}, "
         f"{interval_text(since_ns, since_ns + window.step_ns)} (UTC)"
     )
 
