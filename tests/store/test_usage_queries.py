@@ -98,7 +98,8 @@ def test_usage_of_one_run_is_by_model(spent: StoreMaker) -> None:
 
 
 def test_an_unknown_grouping_is_refused(store: StoreMaker) -> None:
-    with pytest.raises(InvalidQueryError, match="known are day, model, agent, user, service, tag, conversation"):
+    known = "known are day, model, agent, user, service, tag, conversation"
+    with pytest.raises(InvalidQueryError, match=known):
         list_usage(store.db, "week")
 
 

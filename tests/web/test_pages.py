@@ -152,7 +152,7 @@ def test_usage_adds_up_over_every_grouping(client: TestClient, runs: RunMaker) -
 
     heads = page.one("dl", class_="heads").all("div")
     total = {one.one("dt").text: " ".join(dd.text for dd in one.all("dd")) for one in heads}
-    assert total["Cost"] == "$3.00 without 1 call of unknown price"
+    assert total["Cost"] == "$3.00 without 1 call whose cost is not known"
     assert total["Input tokens"] == "4.0k"
     assert total["Cached input"] == "1.0k 25% of input"
     assert total["Reasoning"] == "–"

@@ -117,7 +117,7 @@ def test_a_run_shows_its_steps_as_a_tree_with_times(client: TestClient, pipeline
         "tokens in": "5.1k",
         "out": "90",
         "cost": "$0.00082",
-        "error": "1",
+        "failed step": "1",
     }
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from hansard_web.overview.points import OTHERS, PeriodFigures, Point, PointSeries
 from hansard_web.overview.state import OverviewState, Window
 from hansard_web.ui.chart_axes import Unit, value_text
-from hansard_web.ui.charts import Buckets, Chart, ChartOf, Series, change_text
+from hansard_web.ui.charts import Buckets, Chart, ChartOf, Series, change_text, points_text
 
 _Get = Callable[[Point], float | None]
 _NOT_NAMED: Final = "(none)"
@@ -43,7 +43,7 @@ def head_of(
 ) -> HeadFigure:
     """Return one figure of a period, with its change since the period before."""
     value, past = get(now), None if before is None else get(before)
-    change = change_text(value, past)
+    change = points_text(value, past) if unit == "percent" else change_text(value, past)
     tone = ""
     if less_is_good is not None and change[:1] in "+−×" and change:
         tone = "good" if (change[0] == "−") == less_is_good else "bad"

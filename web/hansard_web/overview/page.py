@@ -155,7 +155,7 @@ def _page(
         exported=tuple(exported(state)),
         heads=head_figures(found.now.total, found.before_total) if found else (),
         charts=_charts(found, state, window),
-        accuracy=accuracy(found.report, now_ns) if found else "",
+        accuracy=accuracy(found.report, now_ns, by=state.by) if found else "",
         has_runs=bool(last_change(connection)),
         endpoint=f"{scheme}://{site.settings.http_address}",
         without_filters=bare.url,
@@ -257,9 +257,11 @@ def merge_switch(state: OverviewState) -> Choice:
     )
 
 
-def accuracy(report: FigureReport | FigureSums, now_ns: int) -> str:
+def accuracy(report: FigureReport | FigureSums, now_ns: int, *, by: str = "") -> str:
     """Say what the figures count, and how exact and current they are."""
-    parts = [
+    several = {"tag": "tags", "service": "services"}.get(by)
+    parts = [f"A run with several {several} counts for each."] if several else []
+    parts += [
         "Runs count at the time of their start. Counts, tokens and cost are exact; percentiles are "
         f"within {100 * RELATIVE_ERROR:.1f}%."
     ]

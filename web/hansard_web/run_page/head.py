@@ -17,7 +17,7 @@ from hansard_store.steps.flags import SpanFlag
 from hansard_store.steps.queries import StepSkeleton, links_from, links_to_run
 from hansard_store.steps.tree import Tree, TreeMark
 from hansard_web.annotations.labels import ScoreChip, list_href, score_chips
-from hansard_web.app.addresses import conversation_href
+from hansard_web.app.addresses import conversation_href, user_href
 from hansard_web.approvals.labels import one_line
 from hansard_web.replay_page.labels import made_by_words, runs_made
 from hansard_web.ui.format import (
@@ -44,6 +44,7 @@ class RunHead:
     run: RunItem
     title: str
     conversation_href: str | None
+    user_href: str | None
     status_why: str
     started_text: str
     duration_label: str
@@ -78,6 +79,7 @@ def run_head(run: RunItem, silent: SilentCalls, *, length_ns: int, now_ns: int) 
         conversation_href=None
         if run.conversation_id is None
         else conversation_href(run.conversation_id),
+        user_href=user_href(run.user_id) if run.user_id else None,
         status_why=_status_why(run),
         started_text=_started(run.started_ns, now_ns),
         duration_label={"open": "so far", "no_end": "until the last update"}.get(

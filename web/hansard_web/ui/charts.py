@@ -348,6 +348,14 @@ def change_text(now: float | None, before: float | None) -> str:
     return f"{sign}{abs(change):.0f}%" if abs(change) < 1000 else f"×{now / before:.0f}"
 
 
+def points_text(now: float | None, before: float | None) -> str:
+    """Return the change of a percentage in percentage points: `+2.5 pp`; "" where unknown."""
+    if now is None or before is None:
+        return ""
+    change = round(now - before, 1)
+    return f"{'+' if change > 0 else '−'}{abs(change):g} pp" if change else "±0 pp"
+
+
 def _known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
