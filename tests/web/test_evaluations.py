@@ -87,7 +87,7 @@ def test_a_run_shows_at_its_top_what_the_record_contradicts(
 
     (line,) = head.all(class_="claim", data_verdict="contradicted")
     said = line.one(class_="claim-say").text
-    assert said == "Said All tests pass; the last run of tests (run_tests) failed."
+    assert said == "Claimed All tests pass; the last run of tests (run_tests) failed."
     links = [one.attributes["href"] for one in line.all("a")]
     assert links[:2] == [f"/steps/{run}-{4:016x}", f"/steps/{run}-{2:016x}"]
     for href in links:

@@ -163,7 +163,7 @@ def test_a_row_that_does_not_decode_is_shown_as_such(
 
     page = read(f"/transcripts/{talk}")
 
-    assert "This row is no message any more." in page.one("div", id="m-1").text
+    assert "This row does not decode as a message." in page.one("div", id="m-1").text
     assert "parts" in page.one("div", id="m-1").text
 
 

@@ -100,7 +100,7 @@ def test_an_unknown_sender_has_a_reason_and_no_switch(
 
     shown = read(client, f"/runs/{RUN}?view=conversation").one("div", class_="empty")
 
-    assert "Its sender did not send them" in shown.text
+    assert "Its instrumentation did not send them" in shown.text
     assert shown.all("pre") == []
 
 

@@ -174,7 +174,7 @@ def _reserve(diff: CompileDiff) -> str:
     if reserve is None or reserve.left is None or reserve.right is None:
         return ""
     if reserve.left == reserve.right:
-        return f"Same: {count(reserve.left)} kept for the answer."
+        return f"Unchanged: {count(reserve.left)} reserved for the response."
     return f"Kept for the answer: {count(reserve.left)} in A, {count(reserve.right)} in B."
 
 
