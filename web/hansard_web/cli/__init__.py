@@ -111,13 +111,15 @@ COMMANDS: Final = (
     CommandEntry("replay", "replay_page.cli", "Make a model call again: exactly, or with changes."),
     CommandEntry("mcp", "mcp.cli", "Offer the record to MCP clients, over stdin and stdout."),
     CommandEntry(
-        "find", "palette.cli", "Find runs, steps, users, conversations, settings and pages by name."
+        "find",
+        "palette.cli",
+        "Find runs, steps, users, conversations, views, settings and pages by name.",
     ),
     CommandEntry(
         "search", "search.cli", "Search messages, tool calls, errors and logs of all runs."
     ),
     CommandEntry("users", "users.cli", "Users: list, show."),
-    CommandEntry("conversations", "conversations.cli", "Conversations: list, show."),
+    CommandEntry("conversations", "conversations.cli", "Conversations: list, show, messages."),
     CommandEntry(
         "overview", "overview.cli", "Sum runs, calls, cost, errors and latency over time."
     ),

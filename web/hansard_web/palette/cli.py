@@ -20,7 +20,7 @@ from hansard_web.palette.results import find_names
 @setting_options("data")
 @json_option
 def find(*, query: str, run: str, data: str | None, as_json: bool) -> None:
-    """Find runs, steps, users, conversations, saved views, settings and pages by name.
+    """Find runs, steps, users, conversations, views, settings and pages by name.
 
     Example: hansard find refund
     """
