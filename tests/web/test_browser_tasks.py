@@ -137,7 +137,7 @@ def test_what_a_model_knew_at_a_step(seeker: Seeker) -> None:
 
 def test_which_hand_off_lost_the_budget(seeker: Seeker) -> None:
     seeker.click(seeker.row("Find a laptop for the new designer"))
-    seeker.click(seeker.page.locator("[data-reading]", has_text="Conversation"))
+    seeker.click(seeker.page.locator("[data-reading]", has_text="Messages"))
 
     lost = seeker.page.locator(".talk-turn", has_text="hand-off planner → researcher")
     seeker.sees(lost)
