@@ -33,7 +33,7 @@ def test_n_and_p_go_from_change_to_change(page: Page, served: Served) -> None:
     expect(say).to_have_text("change 1 of 17")
     expect(page.locator(".is-here")).to_contain_text("search_code")
     page.keyboard.press("n")
-    expect(page.locator(".is-here")).to_contain_text("hansard.compile")
+    expect(page.locator(".is-here")).to_contain_text("compile context")
     expect(page.locator(".is-here")).to_be_focused()
     page.keyboard.press("p")
     page.keyboard.press("p")

@@ -64,9 +64,9 @@ def test_steps_stand_side_by_side_with_their_state(world: World) -> None:
         for one in tree.all(role="row")
         if "data-state" in one.attributes
     }
-    assert states["execute_tool search_code"] == "right"
-    assert states["chat gpt-4o-mini"] == "changed"
-    assert states["execute_tool list_files"] == "same"
+    assert states["search_code"] == "right"
+    assert states["gpt-4o-mini"] == "changed"
+    assert states["list_files"] == "same"
 
 
 def test_what_is_the_same_is_shown_when_it_is_asked_for(world: World) -> None:
@@ -81,7 +81,7 @@ def test_a_row_opens_its_own_detail(world: World) -> None:
         one for one in page.all("a", class_="tg-title") if "apply_patch" in one.text
     ).attributes["href"]
     opened = read(world, link.partition("#")[0])
-    assert "The step you chose: execute_tool apply_patch" in opened.text
+    assert "The step you chose: apply_patch" in opened.text
     assert "$.path" in opened.text
 
 

@@ -14,6 +14,7 @@ from hansard_web.diff.page.media import MediaDiff, PayloadLookup, media_diff
 from hansard_web.diff.page.state import DiffState
 from hansard_web.diff.page.words import Piece, shown_pieces
 from hansard_web.diff.steps import StepDiff, text_with_label
+from hansard_web.steps.names import step_title
 from hansard_web.ui.format import count, file_size, shorten
 from hansard_web.ui.messages import WHO
 
@@ -88,7 +89,7 @@ def detail_of(
     """Return the comparison of two steps as a page shows it."""
     shown, same, retold = _messages(diff, everything=state.everything)
     return Detail(
-        name=diff.right.step.name,
+        name=step_title(diff.right.step),
         left_href=f"/steps/{diff.left.step.step_id}",
         right_href=f"/steps/{diff.right.step.step_id}",
         is_empty=diff.is_empty,

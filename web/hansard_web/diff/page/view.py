@@ -18,7 +18,8 @@ from hansard_web.diff.page.media import PayloadLookup
 from hansard_web.diff.page.state import DiffState
 from hansard_web.diff.runs import AlignedStep, RunDiff
 from hansard_web.diff.steps import StepDiff, StepSide
-from hansard_web.ui.format import duration, plural
+from hansard_web.steps.names import step_title
+from hansard_web.ui.format import agent_words, duration, plural
 
 # The aligned steps of two runs as rows: a window of them, what is the same folded.
 
@@ -127,7 +128,7 @@ def _are_shown(steps: Sequence[AlignedStep]) -> list[bool]:
 
 
 def _fold(group: Sequence[AlignedStep], state: DiffState) -> _Fold:
-    names = Counter(one.row.step.tool_name or one.row.step.name for one in group)
+    names = Counter(one.row.step.tool_name or step_title(one.row.step) for one in group)
     texts = [f"{name} × {count}" if count > 1 else name for name, count in names.items()]
     rest = "" if len(texts) <= _MOST_NAMED else ", …"
     return _Fold(
@@ -149,7 +150,7 @@ def _shown(one: AlignedStep, state: DiffState, longest: int, selected: int | Non
         say=STATES[one.state],
         depth=min(one.row.depth, _DEEPEST),
         role=step.role,
-        name=step.name,
+        name=step_title(step),
         sub=_sub(left, right),
         is_error=step.status == "error",
         left=_took(left),
@@ -167,7 +168,7 @@ def _shown(one: AlignedStep, state: DiffState, longest: int, selected: int | Non
 def _sub(left: StepSkeleton | None, right: StepSkeleton | None) -> str:
     """Return what stands behind the name: the other name, else the summary of the only side."""
     if left is not None and right is not None:
-        return "" if left.name == right.name else f"in A: {left.name}"
+        return "" if left.name == right.name else f"in A: {step_title(left)}"
     only = left or right
     return "" if only is None or only.summary is None else only.summary
 
@@ -353,7 +354,7 @@ def _run_side(side: str, run: RunItem) -> ShownSide:
         run.status,
         run.status.replace("_", " ") + note,
         f"/runs/{run.run_id}",
-        "" if run.agent_name in (None, run.name) else run.name,
+        "" if run.agent_name in (None, agent_words(run.name)) else agent_words(run.name),
     )
 
 
