@@ -18,7 +18,8 @@ from hansard_web.app.config import load_config  # noqa: E402
 from hansard_web.app.server import running  # noqa: E402
 from hansard_web.demo.coding.coder import SCRIPT  # noqa: E402
 from hansard_web.demo.coding.golden import Golden, play  # noqa: E402
-from hansard_web.demo.coding.settings import Settings  # noqa: E402
+from hansard_web.demo.coding.reviewer import person_at  # noqa: E402
+from hansard_web.demo.coding.settings import DemoSettings  # noqa: E402
 from hansard_web.demo.story import run_programs  # noqa: E402
 from tests.browser import LAUNCH_ARGUMENTS, chromium_path  # noqa: E402
 
@@ -34,7 +35,9 @@ def main() -> None:
         sync_playwright() as playwright,
     ):
         run_programs(server.endpoints)
-        golden = play(server.endpoints, Settings(Path(folder) / "repositories"), lambda _: None)
+        rosa = person_at(server.endpoints)
+        settings = DemoSettings(Path(folder) / "repositories")
+        golden = play(server.endpoints, settings, lambda _: None, token=rosa.token)
         chromium = playwright.chromium.launch(
             executable_path=chromium_path(), args=list(LAUNCH_ARGUMENTS)
         )
