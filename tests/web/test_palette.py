@@ -132,7 +132,7 @@ def test_a_step_is_reached_by_keys_alone(page: Page, named: None) -> None:
     page.goto("/usage")
 
     page.keyboard.press("Control+k")
-    field = page.get_by_role("combobox", name="Find pages")
+    field = page.get_by_role("combobox", name="Find by name")
     expect(field).to_be_focused()
     expect(page.get_by_role("option")).to_have_count(len(PLACES))
     field.fill("refund_order")
