@@ -21,14 +21,14 @@ def test_every_route_refuses_a_query_parameter_that_it_does_not_declare(api: Api
     document = api.http.get("/v1/openapi.json").json()
     tried = 0
     for path, methods in document["paths"].items():
-        for method, told in methods.items():
+        for method, operation in methods.items():
             if not path.startswith("/v1/") or path == _CHECKS_ITSELF:
                 continue
             address = re.sub(r"\{\w+\}", "a" * 32, path)
-            body = {"json": {}} if "requestBody" in told else {}
+            body = {"json": {}} if "requestBody" in operation else {}
             answer = api.http.request(method, address, params={"limt": "1"}, **body)
             error = api.error_of(answer)
-            known = {one["name"] for one in told.get("parameters", ()) if one["in"] == "query"}
+            known = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
             assert answer.status_code == 400, (method, path, answer.text)
             assert error["code"] == "unknown_parameter", (method, path, answer.text)
             assert error["details"]["parameter"] == "limt"
