@@ -29,8 +29,8 @@ ANY: Final = ""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Told:
-    """An error as a client meets it."""
+class Listed:
+    """An error of the API as its reference lists it."""
 
     status: int
     code: str
@@ -38,32 +38,32 @@ class Told:
 
 
 COMMON: Final = (
-    Told(400, "bad_request", "What cannot be meant; `details.problems` says where."),
-    Told(401, "unauthenticated", "The server has tokens, and none, or an unknown one, was sent."),
-    Told(403, "scope_missing", "The token has not the scope that the route needs."),
-    Told(403, "host_not_allowed", "The name in Host is not one of this server."),
-    Told(403, "origin_not_allowed", "A page of another site asks."),
-    Told(403, "cross_site", "A page of another site makes the request."),
-    Told(403, "forbidden", "The sender may not do this."),
-    Told(405, "method_not_allowed", "The route has no such method; `Allow` lists its methods."),
-    Told(404, "not_found", "No such route, or nothing is stored under this id."),
-    Told(413, "too_large", "The body is over the limit, or would take too much memory parsed."),
-    Told(500, "internal", "Hansard failed in a way it should not; its log says how."),
-    Told(503, "busy", "The store is locked, full or read-only, or large bodies take the memory."),
+    Listed(400, "bad_request", "What cannot be meant; `details.problems` says where."),
+    Listed(401, "unauthenticated", "The server has tokens, and none, or an unknown one, was sent."),
+    Listed(403, "scope_missing", "The token has not the scope that the route needs."),
+    Listed(403, "host_not_allowed", "The name in Host is not one of this server."),
+    Listed(403, "origin_not_allowed", "A page of another site asks."),
+    Listed(403, "cross_site", "A page of another site makes the request."),
+    Listed(403, "forbidden", "The sender may not do this."),
+    Listed(405, "method_not_allowed", "The route has no such method; `Allow` lists its methods."),
+    Listed(404, "not_found", "No such route, or nothing is stored under this id."),
+    Listed(413, "too_large", "The body is over the limit, or would take too much memory parsed."),
+    Listed(500, "internal", "Hansard failed in a way it should not; its log says how."),
+    Listed(503, "busy", "The store is locked, full or read-only, or large bodies take the memory."),
 )  # fmt: skip
 
 
-def errors_of(tag: str) -> list[Told]:
+def errors_of(tag: str) -> list[Listed]:
     """Return what routes of a tag answer beside what all do (`ANY`), by status and code."""
     found = {
-        (kind.code, status): Told(status, kind.code, (kind.__doc__ or "").split("\n")[0])
+        (kind.code, status): Listed(status, kind.code, (kind.__doc__ or "").split("\n")[0])
         for kind in sorted(_kinds(HansardError), key=_place, reverse=True)
         if (status := problem_status(kind)) is not None
         and not issubclass(kind, IngestError)
         and tag in _tags(kind)
     }
     known = {(one.code, one.status) for one in COMMON}
-    return sorted(told for key, told in found.items() if key not in known)
+    return sorted(one for key, one in found.items() if key not in known)
 
 
 def _tags(kind: type[HansardError]) -> tuple[str, ...]:

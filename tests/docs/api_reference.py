@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 
-from tests.docs.api_errors import ANY, COMMON, Told, errors_of
+from tests.docs.api_errors import ANY, COMMON, Listed, errors_of
 from tests.docs.api_examples import BODIES, LONG_ID, OTHER_PATHS, PATHS, QUERIES
 from tests.docs.api_shapes import (
     Json,
@@ -302,7 +302,7 @@ def _shapes_of(route: Route) -> set[str]:
     }
 
 
-def _errors_table(errors: Sequence[Told]) -> list[str]:
+def _errors_table(errors: Sequence[Listed]) -> list[str]:
     rows = [f"| {one.status} | `{one.code}` | {cell(one.words)} |" for one in sorted(errors)]
     return ["| status | code | |", "|---|---|---|", *rows]
 

@@ -72,7 +72,8 @@ def history_of(log: EventLog, approval_id: str) -> list[StoredEvent]:
         before = page[-1].seq
 
 
-_APPROVES: Final = (EventType.ACTION_APPROVAL_ADDED, EventType.ACTION_APPROVED)
+# Events that approve a draft; each may hold a note.
+APPROVALS: Final = (EventType.ACTION_APPROVAL_ADDED, EventType.ACTION_APPROVED)
 
 
 def drafts_of(log: EventLog, approval: Approval) -> tuple[Draft, ...]:
@@ -94,7 +95,7 @@ def drafts_of(log: EventLog, approval: Approval) -> tuple[Draft, ...]:
                 note_by=who,
                 note_is_claimed=is_claimed(event),
             )
-        elif event.type in _APPROVES and drafts and event.contents.get("note"):
+        elif event.type in APPROVALS and drafts and event.contents.get("note"):
             added = ApprovalNote(event.contents["note"], who, is_claimed(event), event.time_ns)
             drafts[-1] = replace(drafts[-1], approval_notes=(*drafts[-1].approval_notes, added))
     return tuple(drafts)

@@ -11,10 +11,11 @@ import apsw
 
 from hansard_store.database.transactions import snapshot
 from hansard_store.figures.queries import due_of, runs_of_filter
-from hansard_store.figures.records import DAY_NS, HOUR_NS, Dimension, Figures, FigureWindow
+from hansard_store.figures.records import DAY_NS, Dimension, Figures, FigureWindow
 from hansard_store.figures.tally import ALL, MERGED_MODEL, Tallies, Tally, count_runs_into
 from hansard_store.runs.filters import RunFilter
 
+_ALL_TIME_NS: Final = 1 << 63  # one step that holds every time that OTLP can say
 _SUMS: Final = """
 SELECT key, sum(runs), sum(failed_runs), sum(model_calls), sum(failed_calls), sum(tool_calls),
   sum(failed_tools), sum(tokens_input), sum(tokens_output), sum(tokens_cache_read),
@@ -125,11 +126,12 @@ def _counted(
     filters: RunFilter,
     now_ns: int,
 ) -> Tallies:
-    counted, sums = Tallies(), Tallies()
+    sums = Tallies()
     runs = runs_of_filter(connection, window, filters, now_ns=now_ns)
-    count_runs_into(connection, counted, runs, step_ns=HOUR_NS, dimensions=names[1:])
-    for (name, _, key), tally in counted.items():
-        sums[name, 0, key].add_stored(tally.stored(), with_latency=False)
+    count_runs_into(connection, sums, runs, step_ns=_ALL_TIME_NS, dimensions=names[1:])
+    for tally in sums.values():
+        for latency in tally.histograms():
+            latency.clear()
     return sums
 
 

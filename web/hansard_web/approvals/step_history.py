@@ -19,7 +19,7 @@ from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.json import progress_text
 from hansard_store.approvals.records import Approval, Status
-from hansard_store.approvals.service import history_of
+from hansard_store.approvals.service import APPROVALS, history_of
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.audit.events import SqliteEventLog, read_events
 from hansard_store.ids import short_id
@@ -38,7 +38,6 @@ from hansard_web.ui.format import WAITS
 _AT_ONCE: Final = 500
 _MOST_EVENTS: Final = 5_000  # of one run; a longer one shows its first calls so
 _PROPOSES: Final = (EventType.ACTION_CREATED, EventType.ACTION_REPROPOSED)
-_APPROVES: Final = (EventType.ACTION_APPROVAL_ADDED, EventType.ACTION_APPROVED)
 _RUNS: Final = (EventType.ACTION_CLAIMED, EventType.ACTION_EXECUTED, EventType.TOOL_CALLED)
 
 
@@ -74,7 +73,7 @@ def draft_outcomes(history: Iterable[StoredEvent]) -> list[DraftOutcome]:
             )
         elif event.type == EventType.ACTION_REVISED and found:
             found[-1] = replace(found[-1], sent_back_by=_name(event))
-        elif event.type in _APPROVES and found and event.contents.get("note"):
+        elif event.type in APPROVALS and found and event.contents.get("note"):
             note = (_name(event), clean(str(event.contents["note"])))
             found[-1] = replace(found[-1], notes=(*found[-1].notes, note))
     return found

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import apsw
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from hansard_store.errors import InvalidQueryError
 from hansard_store.figures.histograms import Histogram
@@ -18,6 +18,7 @@ from hansard_store.figures.records import Dimension, Figures
 from hansard_store.runs.queries import last_change
 from hansard_web.app.site import SiteDep
 from hansard_web.overview.page import (
+    TIMEOUT_MS,
     Chip,
     Choice,
     PeriodHead,
@@ -26,6 +27,7 @@ from hansard_web.overview.page import (
     exported,
     merge_switch,
     period_head,
+    results_fragment,
 )
 from hansard_web.overview.reading import read_totals
 from hansard_web.overview.state import (
@@ -37,7 +39,6 @@ from hansard_web.runs.filters import to_filter
 from hansard_web.ui.charts import Spread, spread
 
 router = APIRouter()
-_TIMEOUT_MS: Final = 15_000
 _ROWS: Final = 200
 _LABELS: Final = {"model": "Model", "tool": "Tool", "agent": "Agent"}
 _WHAT: Final = {
@@ -128,7 +129,7 @@ StateDep = Annotated[OverviewState, Depends(latency_state)]
 @router.get("/latency")
 def latency(request: Request, site: SiteDep, state: StateDep) -> Response:
     """Percentiles of durations by model, tool or agent."""
-    with site.readers.read(timeout_ms=_TIMEOUT_MS) as connection:
+    with site.readers.read(timeout_ms=TIMEOUT_MS) as connection:
         page = _page(connection, state, now_ns=time.time_ns())
     return site.renderer.page(request, "latency.html", here="latency", page=page)
 
@@ -136,12 +137,12 @@ def latency(request: Request, site: SiteDep, state: StateDep) -> Response:
 @router.get("/fragments/latency")
 def latency_fragment(request: Request, site: SiteDep, state: StateDep) -> Response:
     """The table for what is being typed into the filter box."""
-    if request.headers.get("hx-request") != "true":
-        return RedirectResponse(state.url, 303)
-    with site.readers.read(timeout_ms=_TIMEOUT_MS) as connection:
-        page = _page(connection, state, now_ns=time.time_ns())
-    return site.renderer.fragment(
-        request, "latency/_results.html", page=page, headers={"HX-Replace-Url": state.url}
+    return results_fragment(
+        request,
+        site,
+        state,
+        "latency/_results.html",
+        lambda connection: _page(connection, state, now_ns=time.time_ns()),
     )
 
 

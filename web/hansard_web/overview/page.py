@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 from urllib.parse import urlencode
@@ -18,7 +18,7 @@ from hansard_store.figures.histograms import RELATIVE_ERROR
 from hansard_store.figures.records import FigureReport
 from hansard_store.figures.sums import FigureSums
 from hansard_store.runs.queries import last_change
-from hansard_web.app.site import SiteDep
+from hansard_web.app.site import Site, SiteDep
 from hansard_web.overview.arrangement import HeadFigure, charts_of, head_figures
 from hansard_web.overview.reading import Reading, read_figures
 from hansard_web.overview.state import (
@@ -35,7 +35,7 @@ from hansard_web.ui.charts import Chart
 
 router = APIRouter()
 # With a filter every matching run is counted: more than a list may take.
-_TIMEOUT_MS: Final = 15_000
+TIMEOUT_MS: Final = 15_000
 _PERIOD_KEYS: Final = ("since", "until")
 
 
@@ -104,7 +104,7 @@ StateDep = Annotated[OverviewState, Depends(overview_state)]
 @router.get("/overview")
 def overview(request: Request, site: SiteDep, state: StateDep) -> Response:
     """Cost, calls, tokens, latency, errors and cache hits over time."""
-    with site.readers.read(timeout_ms=_TIMEOUT_MS) as connection:
+    with site.readers.read(timeout_ms=TIMEOUT_MS) as connection:
         page = _page(connection, state, site, now_ns=time.time_ns())
     return site.renderer.page(request, "overview.html", here="overview", page=page)
 
@@ -112,12 +112,29 @@ def overview(request: Request, site: SiteDep, state: StateDep) -> Response:
 @router.get("/fragments/overview")
 def overview_fragment(request: Request, site: SiteDep, state: StateDep) -> Response:
     """The figures for what is being typed into the filter box."""
+    return results_fragment(
+        request,
+        site,
+        state,
+        "overview/_results.html",
+        lambda connection: _page(connection, state, site, now_ns=time.time_ns()),
+    )
+
+
+def results_fragment(
+    request: Request,
+    site: Site,
+    state: OverviewState,
+    template: str,
+    page_of: Callable[[apsw.Connection], object],
+) -> Response:
+    """Return what htmx replaces while a filter is typed; others are led to the page itself."""
     if request.headers.get("hx-request") != "true":
         return RedirectResponse(state.url, 303)
-    with site.readers.read(timeout_ms=_TIMEOUT_MS) as connection:
-        page = _page(connection, state, site, now_ns=time.time_ns())
+    with site.readers.read(timeout_ms=TIMEOUT_MS) as connection:
+        page = page_of(connection)
     return site.renderer.fragment(
-        request, "overview/_results.html", page=page, headers={"HX-Replace-Url": state.url}
+        request, template, page=page, headers={"HX-Replace-Url": state.url}
     )
 
 

@@ -11,6 +11,7 @@ from hansard_store.figures.records import Dimension
 from hansard_store.runs.filters import RunFilter
 from hansard_web.exports.table import Row, Source, Table
 from hansard_web.latency.page import latency_rows, ordered
+from hansard_web.overview.page import TIMEOUT_MS
 from hansard_web.overview.points import PeriodFigures, Point
 from hansard_web.overview.reading import read_figures, read_totals
 from hansard_web.overview.state import (
@@ -24,7 +25,6 @@ from hansard_web.overview.state import (
 from hansard_web.runs.filters import KEYS, to_filter
 from hansard_web.ui.charts import moment
 
-TIMEOUT_MS: Final = 15_000
 _NANO: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
 FIGURE_FILTERS: Final = ("by", "step", "dated", "q", *KEYS)

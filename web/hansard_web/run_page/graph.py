@@ -136,14 +136,15 @@ def layout(nodes: Sequence[int], edges: Sequence[GraphEdge]) -> Layout:
     hand-offs cannot push anything away; what calls nothing stands behind all that call it, so that
     its edges lead forward. An edge over several columns has a free line in those between, one for
     each source.
-    In a column nodes stand in the order of what calls them. O(nodes + edges).
+    In a column nodes stand in the order of what calls them. O(nodes + edges * columns).
     """
     column = _columns(nodes, edges)
     calling = {edge.source for edge in edges if edge.source != edge.target}
-    for node in nodes:
-        callers = [column[edge.source] for edge in edges if edge.target == node]
-        if node not in calling and callers:
-            column[node] = max(callers) + 1
+    behind: dict[int, int] = {}  # the last column of what calls a node that calls nothing
+    for edge in edges:
+        if edge.target not in calling and edge.source != edge.target:
+            behind[edge.target] = max(behind.get(edge.target, 0), column[edge.source])
+    column |= {node: at + 1 for node, at in behind.items()}
     lanes: dict[tuple[int, int], int] = {}
     lines: Counter[int] = Counter()
     for edge in edges:

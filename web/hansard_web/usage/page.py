@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import apsw
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from hansard_store.errors import InvalidQueryError
 from hansard_store.figures.records import DAY_NS, Dimension, Figures, FigureWindow
@@ -27,6 +27,7 @@ from hansard_web.overview.arrangement import (
     token_kinds,
 )
 from hansard_web.overview.page import (
+    TIMEOUT_MS,
     Chip,
     Choice,
     PeriodHead,
@@ -36,6 +37,7 @@ from hansard_web.overview.page import (
     filter_keys,
     merge_switch,
     period_head,
+    results_fragment,
     step_choices,
 )
 from hansard_web.overview.points import PeriodFigures, Point
@@ -59,8 +61,6 @@ DEFAULT_PERIOD: Final = "30d"
 _MORE_PERIODS: Final = {_ALL: "All time"}
 _MOST_DAYS: Final = 192  # columns of the chart; the tables are of all time
 _ROWS: Final = 10
-# With a filter every matching run is counted: more than a list may take.
-_TIMEOUT_MS: Final = 15_000
 _TITLES: Final[Mapping[Dimension, str]] = {
     "model": "Model",
     "agent": "Agent",
@@ -145,7 +145,7 @@ StateDep = Annotated[OverviewState, Depends(usage_state)]
 @router.get("/usage")
 def usage(request: Request, site: SiteDep, state: StateDep) -> Response:
     """Tokens and cost over time, and by model, agent, user, service and tag."""
-    with site.readers.read(timeout_ms=_TIMEOUT_MS) as connection:
+    with site.readers.read(timeout_ms=TIMEOUT_MS) as connection:
         page = _page(connection, state, now_ns=time.time_ns())
     return site.renderer.page(request, "usage.html", here="usage", page=page)
 
@@ -153,12 +153,12 @@ def usage(request: Request, site: SiteDep, state: StateDep) -> Response:
 @router.get("/fragments/usage")
 def usage_fragment(request: Request, site: SiteDep, state: StateDep) -> Response:
     """The figures for what is being typed into the filter box."""
-    if request.headers.get("hx-request") != "true":
-        return RedirectResponse(state.url, 303)
-    with site.readers.read(timeout_ms=_TIMEOUT_MS) as connection:
-        page = _page(connection, state, now_ns=time.time_ns())
-    return site.renderer.fragment(
-        request, "usage/_results.html", page=page, headers={"HX-Replace-Url": state.url}
+    return results_fragment(
+        request,
+        site,
+        state,
+        "usage/_results.html",
+        lambda connection: _page(connection, state, now_ns=time.time_ns()),
     )
 
 

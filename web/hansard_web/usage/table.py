@@ -9,8 +9,9 @@ from typing import Final
 from hansard_store.figures.records import Figures
 from hansard_store.runs.status import TokenSums
 from hansard_web.exports.table import Row, Source, Table
+from hansard_web.overview.page import TIMEOUT_MS
 from hansard_web.overview.state import DIMENSIONS
-from hansard_web.overview.table import FIGURE_FILTERS, TIMEOUT_MS, read_filters, usd
+from hansard_web.overview.table import FIGURE_FILTERS, read_filters, usd
 from hansard_web.usage.page import DEFAULT_PERIOD, read_sums, usage_windows
 
 
